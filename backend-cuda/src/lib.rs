@@ -1,0 +1,1 @@
+//! hopwise on the CUDA driver.

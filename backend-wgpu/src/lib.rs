@@ -1,0 +1,1 @@
+//! hopwise on Vulkan, Metal and DX12 through wgpu.

@@ -1,0 +1,3 @@
+//! The hopwise command: run kernels on devices, drain a device while they work.
+
+fn main() {}

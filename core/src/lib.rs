@@ -1,0 +1,1 @@
+//! MultiGpuCoordinator, backend traits, kernel-to-kernel messages and the fleet runtime of hopwise.

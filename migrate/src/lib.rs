@@ -1,0 +1,1 @@
+//! Live migration of kernels between devices.

@@ -1,0 +1,3 @@
+//! The developer's tool: tests, tidy checks.
+
+fn main() {}
