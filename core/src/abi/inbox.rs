@@ -1,0 +1,114 @@
+//! The inbox: written by the host, read by kernels.
+
+use super::{HEADER_WORDS, SLOT_HEADER_WORDS, bytes_to_words, words_to_bytes};
+
+/// Starts an inbox in `words`, reusing its memory: a header and no message.
+pub fn begin(words: &mut Vec<u32>, slot_words: usize, step_number: u64, started: bool) {
+    words.clear();
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a slot is far below 2^32 words; of the step number the ABI carries the low half"
+    )]
+    words.extend_from_slice(&[0, slot_words as u32, step_number as u32, u32::from(started)]);
+}
+
+/// Appends one message. Allocates only when `words` has never been as long.
+///
+/// # Panics
+///
+/// When the payload exceeds the slot: channels are checked when they are bound.
+pub fn push(words: &mut Vec<u32>, in_port: u32, tag: u32, channel_low: u32, payload: &[u8]) {
+    let slot_words = words[1] as usize;
+    let start = words.len();
+    words.resize(start + slot_words, 0);
+    let slot = &mut words[start..];
+    slot[0] = in_port;
+    slot[1] = tag;
+    slot[2] = u32::try_from(payload.len()).expect("a payload fits its slot");
+    slot[3] = channel_low;
+    bytes_to_words(payload, &mut slot[SLOT_HEADER_WORDS..]);
+    words[0] += 1;
+}
+
+/// A reader of an inbox, cheap to copy.
+#[derive(Clone, Copy, Debug)]
+pub struct InboxView<'a> {
+    words: &'a [u32],
+}
+
+/// One message of an inbox.
+#[derive(Clone, Copy, Debug)]
+pub struct InboxMessage<'a> {
+    /// Index of the in-port it came through.
+    pub in_port: u32,
+    /// The sender's tag.
+    pub tag: u32,
+    /// Low word of the sender's channel.
+    pub channel_low: u32,
+    /// Length of the payload in bytes.
+    pub length_bytes: u32,
+    /// The payload, zero-padded to the slot size.
+    pub words: &'a [u32],
+}
+
+impl InboxMessage<'_> {
+    /// The payload as bytes: a copy.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.length_bytes as usize];
+        words_to_bytes(self.words, &mut bytes);
+        bytes
+    }
+}
+
+impl<'a> InboxView<'a> {
+    /// Reads an inbox that [`begin`] and [`push`] wrote.
+    ///
+    /// # Panics
+    ///
+    /// When the words are shorter than their own header says.
+    #[must_use]
+    pub fn new(words: &'a [u32]) -> Self {
+        let needed = HEADER_WORDS + words[0] as usize * words[1] as usize;
+        assert!(words.len() >= needed, "an inbox is as long as its header says");
+        Self { words }
+    }
+
+    /// Number of messages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.words[0] as usize
+    }
+
+    /// Whether there is no message.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Step number, low 32 bits.
+    #[must_use]
+    pub fn step_number(&self) -> u32 {
+        self.words[2]
+    }
+
+    /// Whether the step was asked for by *start* or *run again*.
+    #[must_use]
+    pub fn is_started(&self) -> bool {
+        self.words[3] != 0
+    }
+
+    /// The messages in order of delivery.
+    pub fn messages(self) -> impl Iterator<Item = InboxMessage<'a>> {
+        let slot_words = self.words[1] as usize;
+        self.words[HEADER_WORDS..].chunks_exact(slot_words).take(self.len()).map(|slot| {
+            InboxMessage {
+                in_port: slot[0],
+                tag: slot[1],
+                length_bytes: slot[2],
+                channel_low: slot[3],
+                words: &slot[SLOT_HEADER_WORDS..],
+            }
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! The outbox: written by kernels, read by the host.
+
+use super::{FLAG_FAULT, FLAG_RUN_AGAIN, HEADER_WORDS, SLOT_HEADER_WORDS, words_to_bytes};
+use crate::error::StepFault;
+use crate::program::Program;
+
+/// Makes `words` an empty outbox for `program`, reusing its memory. Slot contents are not cleared.
+pub fn begin(words: &mut Vec<u32>, program: &Program) {
+    words.resize(program.outbox_words(), 0);
+    words[..HEADER_WORDS].copy_from_slice(&[0, program.outbox_slots(), 0, 0]);
+}
+
+/// A writer for host functions: what the prelude's `send` is for other languages.
+#[derive(Debug)]
+pub struct OutboxWriter<'a> {
+    words: &'a mut [u32],
+    slot_words: usize,
+}
+
+impl<'a> OutboxWriter<'a> {
+    /// Writes into an outbox that [`begin`] prepared for `program`.
+    #[must_use]
+    pub fn new(words: &'a mut [u32], program: &Program) -> Self {
+        Self { words, slot_words: program.outbox_slot_words() }
+    }
+
+    /// Takes a slot and returns its payload words, or `None` when the outbox is full; the overflow
+    /// is counted and stops the kernel when the step ends.
+    /// A length above the slot's payload is written as it is and stops the kernel likewise.
+    pub fn slot(&mut self, port: u32, key: u32, tag: u32, length_bytes: u32) -> Option<&mut [u32]> {
+        let taken = self.words[0];
+        self.words[0] = taken.saturating_add(1);
+        if taken >= self.words[1] {
+            self.words[2] = self.words[2].saturating_add(1);
+            return None;
+        }
+        let start = HEADER_WORDS + taken as usize * self.slot_words;
+        let slot = &mut self.words[start..start + self.slot_words];
+        slot[..SLOT_HEADER_WORDS].copy_from_slice(&[port, key, tag, length_bytes]);
+        Some(&mut slot[SLOT_HEADER_WORDS..])
+    }
+
+    /// Sends whole words.
+    pub fn send(&mut self, port: u32, key: u32, tag: u32, payload: &[u32]) {
+        let length_bytes = u32::try_from(payload.len() * 4).unwrap_or(u32::MAX);
+        if let Some(words) = self.slot(port, key, tag, length_bytes) {
+            let fits = payload.len().min(words.len());
+            words[..fits].copy_from_slice(&payload[..fits]);
+        }
+    }
+
+    /// Asks for one more step.
+    pub fn run_again(&mut self) {
+        self.words[3] |= FLAG_RUN_AGAIN;
+    }
+}
+
+/// One message that a step sent, checked against the program's ports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SentMessage {
+    /// Index of the out-port.
+    pub port: u32,
+    /// The key that orders the step's messages on the port.
+    pub key: u32,
+    /// Free for the program.
+    pub tag: u32,
+    /// The payload.
+    pub payload: Vec<u8>,
+}
+
+/// What a step left in its outbox.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepOutput {
+    /// The messages, sorted by port, then key.
+    pub messages: Vec<SentMessage>,
+    /// Whether the kernel asked for one more step.
+    pub run_again: bool,
+}
+
+/// Reads an outbox and checks it: the one place that trusts nothing a kernel wrote.
+///
+/// # Errors
+///
+/// The fault that stops the kernel. Nothing of the outbox is to be delivered then.
+pub fn read(words: &[u32], program: &Program) -> Result<StepOutput, StepFault> {
+    let [sent, _, overflow, flags] = words[..HEADER_WORDS] else {
+        return Err(malformed(0, "the outbox is shorter than its header".to_owned()));
+    };
+    if flags & FLAG_FAULT != 0 {
+        #[expect(clippy::cast_possible_truncation, reason = "the code is sixteen bits")]
+        let code = (flags >> 8) as u16;
+        return Err(StepFault::Program { code, reason: String::new() });
+    }
+    let slots = program.outbox_slots();
+    if sent > slots || overflow > 0 {
+        let sent = u64::from(sent).max(u64::from(slots) + u64::from(overflow));
+        return Err(StepFault::OutboxOverflow { sent, slots });
+    }
+    let slot_words = program.outbox_slot_words();
+    let mut messages = Vec::with_capacity(sent as usize);
+    for (index, slot) in (0..sent).zip(words[HEADER_WORDS..].chunks_exact(slot_words)) {
+        messages.push(read_slot(index, slot, program)?);
+    }
+    messages.sort_unstable_by_key(|message| (message.port, message.key));
+    for pair in messages.windows(2) {
+        if (pair[0].port, pair[0].key) == (pair[1].port, pair[1].key) {
+            let port = program.out_ports()[pair[0].port as usize].name.clone();
+            return Err(StepFault::EqualKeys { port, key: pair[0].key });
+        }
+    }
+    Ok(StepOutput { messages, run_again: flags & FLAG_RUN_AGAIN != 0 })
+}
+
+fn read_slot(index: u32, slot: &[u32], program: &Program) -> Result<SentMessage, StepFault> {
+    let (port, key, tag, length_bytes) = (slot[0], slot[1], slot[2], slot[3]);
+    let Some(declared) = program.out_ports().get(port as usize) else {
+        let ports = program.out_ports().len();
+        return Err(malformed(index, format!("out-port {port}, the program has {ports}")));
+    };
+    if length_bytes > declared.max_message_bytes {
+        return Err(malformed(
+            index,
+            format!(
+                "{length_bytes} bytes on out-port `{}`, which allows {}",
+                declared.name, declared.max_message_bytes
+            ),
+        ));
+    }
+    let mut payload = vec![0; length_bytes as usize];
+    words_to_bytes(&slot[SLOT_HEADER_WORDS..], &mut payload);
+    Ok(SentMessage { port, key, tag, payload })
+}
+
+fn malformed(slot: u32, reason: String) -> StepFault {
+    StepFault::MalformedMessage { slot, reason }
+}
