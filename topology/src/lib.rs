@@ -1,5 +1,73 @@
 //! The link graph of a multi-GPU machine: figures with provenance, routes, drawing.
+//!
+//! ```text
+//!   facts about devices ----- estimate --+
+//!   our own JSON ------------ from_json -+--> GpuTopology --> RouteTable --> Route
+//!   by hand ----------- set_connection --+        |
+//!                                                 +--> table, bisection bandwidth
+//! ```
+//!
+//! - [`GpuTopology`] holds the devices of one machine, the directed links between them, and their
+//!   links to the host.
+//! - Every [`Figure`] knows where it comes from. An unknown figure is neither zero nor "no link",
+//!   and is never the best; an estimate never looks like a measurement.
+//! - [`RouteTable`] holds the best routes between all devices: true shortest paths, which go
+//!   through other devices where that is faster and allowed.
+//! - Text that machines print (`nvidia-smi`, topology XML, sysfs, ...) is to be read by modules
+//!   under `source`: pure functions from text to observations, which a `merge` joins into one
+//!   topology. The order of [`Quality`] decides there which figure stands.
+//!
+//! ```
+//! use hopwise_topology::{
+//!     Figure, GpuConnection, GpuTopology, InterconnectType, RouteKind, RouteTable,
+//! };
+//!
+//! // 0 and 2 are joined by a slow direct link, and by two fast ones through 1.
+//! let mut topology = GpuTopology::new(0..3);
+//! let nvlink = InterconnectType::NvLink { generation: Some(3), links: 12 };
+//! let link = |from, to, kind, gb_per_s| {
+//!     Ok::<_, hopwise_topology::TopologyError>(
+//!         GpuConnection::new(from, to, kind)
+//!             .with_bandwidth(Figure::measured(gb_per_s, 1_700_000_000)?)
+//!             .with_latency(Figure::measured(2.0, 1_700_000_000)?)
+//!             .with_peer_access(true),
+//!     )
+//! };
+//! topology.set_connection(link(0, 1, nvlink, 300.0)?)?;
+//! topology.set_connection(link(1, 2, nvlink, 300.0)?)?;
+//! topology.set_connection(link(0, 2, InterconnectType::HostBridge, 25.0)?)?;
+//!
+//! let routes = RouteTable::build(&topology, &|_| true);
+//! let kind = |bytes| routes.route(0, 2, bytes).map(|route| route.kind);
+//! assert_eq!(kind(4096), Some(RouteKind::Direct));
+//! assert_eq!(kind(1 << 30), Some(RouteKind::MultiHop));
+//! # Ok::<(), hopwise_topology::TopologyError>(())
+//! ```
 
-/// A directed link.
-#[derive(Clone, Debug, PartialEq)]
-pub struct GpuConnection;
+#![forbid(unsafe_code)]
+
+pub use bisection::{Bisection, BisectionBound, EXACT_BISECTION_DEVICES};
+pub use connection::{GpuConnection, HostLink, LinkFigures};
+pub use error::TopologyError;
+pub use estimate::DeviceFacts;
+pub use figure::{Figure, Provenance, Quality};
+pub use graph::GpuTopology;
+pub use interconnect::InterconnectType;
+pub use route::{CHUNK_BYTES, Route, RouteKind, RouteTable};
+pub use warning::TopologyWarning;
+
+mod graph;
+
+mod connection;
+mod figure;
+mod interconnect;
+
+mod bisection;
+mod route;
+
+mod estimate;
+mod json;
+mod table;
+mod warning;
+
+mod error;

@@ -1,0 +1,146 @@
+//! Kinds of links, with the class names that people know.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What joins two devices, or a device and the host.
+///
+/// Serialises as in the JSON document: `"pix"`, `{"nvlink": {"links": 12}}`.
+///
+/// ```
+/// use hopwise_topology::InterconnectType;
+///
+/// let bridge = InterconnectType::NvLink { generation: Some(3), links: 12 };
+/// assert_eq!(bridge.class_name(), "NV12");
+/// assert_eq!(InterconnectType::System.class_name(), "SYS");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[non_exhaustive]
+pub enum InterconnectType {
+    /// NVLink from GPU to GPU.
+    #[serde(rename = "nvlink")]
+    NvLink {
+        /// Generation, 1 (P100) to 5 (B200). Not NVML's version number, which is an enumeration.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Option<u8>,
+        /// How many links are bonded.
+        links: u16,
+    },
+    /// NVLink through NVSwitches.
+    #[serde(rename = "nvswitch")]
+    NvSwitch {
+        /// Generation of the NVLinks, as for [`NvLink`](Self::NvLink).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Option<u8>,
+        /// How many links lead from each GPU to the switches.
+        links: u16,
+    },
+    /// AMD's Infinity Fabric (xGMI) from GPU to GPU.
+    InfinityFabric {
+        /// How many links are bonded.
+        links: u16,
+    },
+    /// Intel's Xe Link from GPU to GPU.
+    XeLink {
+        /// How many links are bonded.
+        links: u16,
+    },
+    /// NVLink-C2C, between the CPU and the GPU of one module.
+    #[serde(rename = "nvlink_c2c")]
+    NvLinkC2c,
+    /// PCIe over at most one switch.
+    #[serde(rename = "pix")]
+    PcieSwitch,
+    /// PCIe over several switches, but no host bridge.
+    #[serde(rename = "pxb")]
+    PcieSwitches,
+    /// PCIe over one host bridge.
+    #[serde(rename = "phb")]
+    HostBridge,
+    /// PCIe and the interconnect between the host bridges of one NUMA node.
+    Node,
+    /// PCIe and the interconnect between NUMA nodes.
+    #[serde(rename = "sys")]
+    System,
+    /// PCIe, by a way that is not known.
+    Pcie {
+        /// Generation, from 1.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Option<u8>,
+        /// Lanes, 1 to 32.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        lanes: Option<u8>,
+    },
+    /// Host memory: both ends keep their data there.
+    HostMemory,
+    /// There is a link, and nothing says what it is.
+    Unknown,
+}
+
+impl InterconnectType {
+    /// The class as topology tools print it: `NV12`, `PIX`, `PXB`, `PHB`, `NODE`, `SYS`, `XGMI`,
+    /// `XL16`, `C2C`; beyond those `PCIE`, `MEM`, and `?` for an unknown kind.
+    ///
+    /// NVSwitch shows as `NV#` too, where # counts the links of one GPU.
+    pub fn class_name(self) -> String {
+        match self {
+            Self::NvLink { links, .. } | Self::NvSwitch { links, .. } => format!("NV{links}"),
+            Self::XeLink { links } => format!("XL{links}"),
+            Self::InfinityFabric { .. } => "XGMI".to_owned(),
+            Self::NvLinkC2c => "C2C".to_owned(),
+            Self::PcieSwitch => "PIX".to_owned(),
+            Self::PcieSwitches => "PXB".to_owned(),
+            Self::HostBridge => "PHB".to_owned(),
+            Self::Node => "NODE".to_owned(),
+            Self::System => "SYS".to_owned(),
+            Self::Pcie { .. } => "PCIE".to_owned(),
+            Self::HostMemory => "MEM".to_owned(),
+            Self::Unknown => "?".to_owned(),
+        }
+    }
+
+    /// Whether such a link, by its nature, gives each end access to the other's memory.
+    ///
+    /// True of the fabrics made for it (NVLink, NVSwitch, Infinity Fabric, Xe Link) and of shared
+    /// host memory. Over PCIe it depends on the driver and the machine, so it is false here.
+    /// A connection takes this as the default, which whoever has tested the link overrides.
+    pub const fn implies_peer_access(self) -> bool {
+        matches!(
+            self,
+            Self::NvLink { .. }
+                | Self::NvSwitch { .. }
+                | Self::InfinityFabric { .. }
+                | Self::XeLink { .. }
+                | Self::HostMemory
+        )
+    }
+
+    /// Whether the bytes pass through host memory.
+    ///
+    /// Such a link serves its two ends, but no route goes on over it: two of them in a row would
+    /// be two host bounces, where one is always possible.
+    pub const fn is_through_host_memory(self) -> bool {
+        matches!(self, Self::HostMemory | Self::NvLinkC2c)
+    }
+
+    /// Whether the kind states a number of links or lanes, and states zero.
+    pub(crate) const fn is_empty(self) -> bool {
+        match self {
+            Self::NvLink { links, .. }
+            | Self::NvSwitch { links, .. }
+            | Self::InfinityFabric { links }
+            | Self::XeLink { links } => links == 0,
+            Self::Pcie { lanes: Some(lanes), .. } => lanes == 0,
+            _ => false,
+        }
+    }
+}
+
+/// The class name.
+impl fmt::Display for InterconnectType {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.class_name())
+    }
+}
