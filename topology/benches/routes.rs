@@ -8,7 +8,7 @@
 #![allow(missing_docs, reason = "criterion_group makes a function that cannot be documented")]
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use hopwise_topology::{Figure, GpuConnection, GpuTopology, InterconnectType, RouteTable};
@@ -57,21 +57,20 @@ fn all_pairs_dijkstra(graph: &DiGraph<(), f64>) -> usize {
     graph.node_indices().map(reached).sum()
 }
 
-/// The best of several rounds of `times` calls, for one call.
-fn best_time<T>(times: u32, mut call: impl FnMut() -> T) -> Duration {
+/// The best of several rounds of `times` calls, in nanoseconds for one call.
+fn best_ns<T>(times: u32, mut call: impl FnMut() -> T) -> f64 {
     let round = |_| {
         let start = Instant::now();
         for _ in 0..times {
             black_box(call());
         }
-        start.elapsed() / times
+        start.elapsed().as_secs_f64() * 1e9 / f64::from(times)
     };
-    (0..20).map(round).min().unwrap_or_default()
+    (0..20).map(round).fold(f64::INFINITY, f64::min)
 }
 
-fn print_ratio(what: &str, ours: Duration, theirs: Duration) {
-    let ratio = ours.as_secs_f64() / theirs.as_secs_f64();
-    println!("ratio {what}: {ratio:.2} ({ours:?} / {theirs:?})");
+fn print_ratio(what: &str, ours_ns: f64, theirs_ns: f64) {
+    println!("ratio {what}: {:.2} ({ours_ns:.1} / {theirs_ns:.1} ns)", ours_ns / theirs_ns);
 }
 
 fn all_pairs(criterion: &mut Criterion) {
@@ -81,9 +80,9 @@ fn all_pairs(criterion: &mut Criterion) {
         let graph = weighted(&topology);
         let build = || RouteTable::build(&topology, &|_| true);
         let floyd = || floyd_warshall(&graph, |edge| *edge.weight()).map(|all| all.len());
-        let ours = best_time(2, build);
-        print_ratio(&format!("{devices} devices to Floyd-Warshall"), ours, best_time(2, floyd));
-        let theirs = best_time(2, || all_pairs_dijkstra(&graph));
+        let ours = best_ns(2, build);
+        print_ratio(&format!("{devices} devices to Floyd-Warshall"), ours, best_ns(2, floyd));
+        let theirs = best_ns(2, || all_pairs_dijkstra(&graph));
         print_ratio(&format!("{devices} devices to Dijkstra"), ours, theirs);
 
         group.bench_function(BenchmarkId::new("route_table", devices), |bench| bench.iter(build));
@@ -117,7 +116,7 @@ fn query(criterion: &mut Criterion) {
         let (from, to) = next_for_array();
         array[from * DEVICES + to]
     };
-    print_ratio("query to array read", best_time(100_000, &mut ask), best_time(100_000, &mut read));
+    print_ratio("query to array read", best_ns(100_000, &mut ask), best_ns(100_000, &mut read));
     let mut group = criterion.benchmark_group("query");
     group.bench_function("route", |bench| bench.iter(&mut ask));
     group.bench_function("array_read", |bench| bench.iter(&mut read));

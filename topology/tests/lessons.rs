@@ -1,5 +1,7 @@
 //! Cases in which other implementations gave wrong answers.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use hopwise_topology::{
     BisectionBound, DeviceFacts, Figure, GpuConnection, GpuTopology, HostLink, InterconnectType,
     Provenance, Quality, RouteKind, RouteTable, TopologyWarning,

@@ -1,5 +1,7 @@
 //! Properties of routes on random directed, asymmetric graphs: they equal brute force.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use std::ops::Range;
 
 use hopwise_topology::{
@@ -78,11 +80,11 @@ fn sometimes(probability: f64, values: Range<u32>) -> impl Strategy<Value = Opti
     (0.0..1.0, values).prop_map(move |(chance, value)| (chance < probability).then_some(value))
 }
 
-fn link(devices: usize, known: f64) -> impl Strategy<Value = Link> {
+fn link(devices: usize, (latency, bandwidth): (f64, f64)) -> impl Strategy<Value = Link> {
     (
         (0..devices, 0..devices),
-        sometimes(known, 1_u32..6),
-        sometimes(known, 1_u32..40),
+        sometimes(latency, 1_u32..6),
+        sometimes(bandwidth, 1_u32..40),
         prop::bool::weighted(0.85),
         prop::bool::weighted(0.1),
     )
@@ -96,10 +98,14 @@ fn link(devices: usize, known: f64) -> impl Strategy<Value = Link> {
         })
 }
 
-fn machine(known: f64) -> impl Strategy<Value = Machine> {
+/// All figures are known.
+const KNOWN: (f64, f64) = (1.0, 1.0);
+
+/// A machine in which latencies and bandwidths are known with these probabilities.
+fn machine(known: (f64, f64)) -> impl Strategy<Value = Machine> {
     (2_usize..=7).prop_flat_map(move |devices| {
         (
-            prop::collection::vec(link(devices, known), 0..devices * 4),
+            prop::collection::vec(link(devices, known), 0..devices * 6),
             prop::collection::vec(prop::bool::weighted(0.8), devices),
             prop::collection::vec(prop::option::of((3_u32..12, 1_u32..20)), devices),
         )
@@ -208,7 +214,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_route_is_the_fastest_of_all_simple_paths(machine in prop_oneof![machine(1.0), machine(0.7)]) {
+    fn the_route_is_the_fastest_of_all_simple_paths(machine in prop_oneof![machine(KNOWN), machine((0.7, 0.7))]) {
         let (topology, routes) = (machine.topology(), machine.routes());
         for from in 0..machine.devices {
             for to in (0..machine.devices).filter(|&to| to != from) {
@@ -227,7 +233,7 @@ proptest! {
     }
 
     #[test]
-    fn where_no_time_is_known_the_route_has_the_fewest_hops_and_then_is_widest(machine in machine(0.3)) {
+    fn where_no_time_is_known_the_route_has_the_fewest_hops_and_then_is_widest(machine in machine((0.1, 0.8))) {
         let (topology, routes) = (machine.topology(), machine.routes());
         for from in 0..machine.devices {
             for to in (0..machine.devices).filter(|&to| to != from) {
@@ -251,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn no_kept_route_is_beaten_in_everything(machine in machine(1.0)) {
+    fn no_kept_route_is_beaten_in_everything(machine in machine(KNOWN)) {
         let routes = machine.routes();
         for from in 0..machine.devices {
             for to in (0..machine.devices).filter(|&to| to != from) {
@@ -272,16 +278,15 @@ proptest! {
 
     #[test]
     fn an_added_link_never_makes_a_route_slower(
-        (machine, extra) in prop_oneof![machine(1.0), machine(0.6)]
+        (machine, extra) in prop_oneof![machine(KNOWN), machine((0.6, 0.6))]
             .prop_flat_map(|machine| {
                 let devices = machine.devices;
-                (Just(machine), link(devices, 0.8))
+                (Just(machine), link(devices, (0.8, 0.8)))
             }),
     ) {
+        let mut machine = machine;
+        machine.links.retain(|link| (link.from, link.to) != (extra.from, extra.to));
         let mut larger = machine.clone();
-        let is_new = extra.from != extra.to
-            && !machine.links.iter().any(|link| (link.from, link.to) == (extra.from, extra.to));
-        prop_assume!(is_new);
         larger.links.push(extra);
         let (before, after) = (machine.routes(), larger.routes());
         for from in 0..machine.devices {

@@ -2,6 +2,9 @@
 
 use super::{Crossing, Cut};
 
+#[cfg(test)]
+mod tests;
+
 /// The narrowest cut that swaps reach from three starts: the lower half of the indices against
 /// the upper, every second device, and every second pair.
 pub(super) fn narrow(crossing: &Crossing) -> Cut {

@@ -79,26 +79,46 @@ impl Hops {
     }
 }
 
+/// What a way costs.
+#[derive(Clone, Copy)]
+struct Cost {
+    latency_us: f64,
+    gb_per_s: f64,
+    hops: u32,
+}
+
+impl Cost {
+    /// No links at all.
+    const NOTHING: Self = Self { latency_us: 0.0, gb_per_s: f64::INFINITY, hops: 0 };
+
+    /// No way; any is better.
+    const NO_WAY: Self = Self { latency_us: f64::INFINITY, gb_per_s: 0.0, hops: u32::MAX };
+
+    fn and(self, hop: &KnownHop) -> Self {
+        Self {
+            latency_us: self.latency_us + hop.latency_us,
+            gb_per_s: self.gb_per_s.min(hop.gb_per_s),
+            hops: self.hops + 1,
+        }
+    }
+
+    fn is_as_good_as(&self, other: &Self) -> bool {
+        self.latency_us <= other.latency_us
+            && self.gb_per_s >= other.gb_per_s
+            && self.hops <= other.hops
+    }
+}
+
 /// A way to one position.
 #[derive(Clone, Copy)]
 struct Label {
     position: usize,
     /// The label that this one extends; the source's label extends itself.
     previous: usize,
-    latency_us: f64,
-    gb_per_s: f64,
-    hops: u32,
+    cost: Cost,
     quality: Quality,
     /// Whether no other label of the position is as good in everything.
     is_best: bool,
-}
-
-impl Label {
-    fn is_as_good_as(&self, other: &Self) -> bool {
-        self.latency_us <= other.latency_us
-            && self.gb_per_s >= other.gb_per_s
-            && self.hops <= other.hops
-    }
 }
 
 /// The search from one source; kept to reuse its memory for the next.
@@ -108,6 +128,9 @@ pub(super) struct Search<'a> {
     labels: Vec<Label>,
     /// The best labels of each position.
     fronts: Vec<Vec<usize>>,
+    /// The cost of one label of each position. Most ways fall short of it, and are dropped
+    /// without a look at the labels.
+    bars: Vec<Cost>,
     /// The fewest hops to each position where no label is, if that was asked for.
     unknown: Vec<Option<UnknownWay>>,
     queue: BinaryHeap<Reverse<(OrderedLatency, u32, usize)>>,
@@ -147,6 +170,7 @@ impl<'a> Search<'a> {
             source: 0,
             labels: Vec::new(),
             fronts: vec![Vec::new(); devices],
+            bars: vec![Cost::NO_WAY; devices],
             unknown: vec![None; devices],
             queue: BinaryHeap::new(),
         }
@@ -158,12 +182,13 @@ impl<'a> Search<'a> {
         self.labels.clear();
         self.fronts.iter_mut().for_each(Vec::clear);
         self.unknown.fill(None);
+        self.bars.fill(Cost::NO_WAY);
+        // So no way leads back to where it came from.
+        self.bars[source] = Cost::NOTHING;
         self.labels.push(Label {
             position: source,
             previous: 0,
-            latency_us: 0.0,
-            gb_per_s: f64::INFINITY,
-            hops: 0,
+            cost: Cost::NOTHING,
             quality: Quality::Measured,
             is_best: true,
         });
@@ -176,7 +201,7 @@ impl<'a> Search<'a> {
         }
         // Nothing goes on over these, so they must not keep a label from being extended.
         for hop in self.hops.ends_only[source].iter().filter_map(|hop| hop.known()) {
-            self.offer(0, hop);
+            self.offer(0, &hop);
         }
         self.queue.clear();
         let has_gap =
@@ -187,38 +212,34 @@ impl<'a> Search<'a> {
     }
 
     fn extend(&mut self, label: usize) {
-        let hops = self.hops;
-        for &hop in &hops.known[self.labels[label].position] {
-            if hop.to != self.source {
+        let (hops, Label { position, cost, .. }) = (self.hops, self.labels[label]);
+        for hop in &hops.known[position] {
+            if !self.bars[hop.to].is_as_good_as(&cost.and(hop)) {
                 self.offer(label, hop);
             }
         }
     }
 
     /// Takes the way that goes on from a label over a hop, unless a known one is as good.
-    fn offer(&mut self, previous: usize, hop: KnownHop) {
+    fn offer(&mut self, previous: usize, hop: &KnownHop) {
         let from = &self.labels[previous];
-        let label = Label {
-            position: hop.to,
-            previous,
-            latency_us: from.latency_us + hop.latency_us,
-            gb_per_s: from.gb_per_s.min(hop.gb_per_s),
-            hops: from.hops + 1,
-            quality: from.quality.min(hop.quality),
-            is_best: true,
-        };
+        let cost = from.cost.and(hop);
+        let quality = from.quality.min(hop.quality);
         let (labels, front) = (&mut self.labels, &mut self.fronts[hop.to]);
-        if front.iter().any(|&other| labels[other].is_as_good_as(&label)) {
+        if front.iter().any(|&other| labels[other].cost.is_as_good_as(&cost)) {
             return;
         }
         front.retain(|&other| {
-            labels[other].is_best = !label.is_as_good_as(&labels[other]);
+            labels[other].is_best = !cost.is_as_good_as(&labels[other].cost);
             labels[other].is_best
         });
+        if front.is_empty() {
+            self.bars[hop.to] = cost;
+        }
         let id = labels.len();
         front.push(id);
-        labels.push(label);
-        self.queue.push(Reverse((OrderedLatency(label.latency_us), label.hops, id)));
+        labels.push(Label { position: hop.to, previous, cost, quality, is_best: true });
+        self.queue.push(Reverse((OrderedLatency(cost.latency_us), cost.hops, id)));
     }
 
     /// Searches in layers of equal hops over all links.
@@ -262,15 +283,15 @@ impl<'a> Search<'a> {
             return self.unknown_route_to(to).into_iter().collect();
         }
         front.sort_by(|&a, &b| {
-            let (a, b) = (&self.labels[a], &self.labels[b]);
+            let (a, b) = (self.labels[a].cost, self.labels[b].cost);
             a.latency_us.total_cmp(&b.latency_us).then(a.hops.cmp(&b.hops))
         });
         front.into_iter().map(|label| self.known_route(label)).collect()
     }
 
     fn known_route(&self, label: usize) -> Route {
-        let Label { latency_us, gb_per_s, quality, .. } = self.labels[label];
-        let mut path = Vec::with_capacity(self.labels[label].hops as usize + 1);
+        let Label { cost, quality, .. } = self.labels[label];
+        let mut path = Vec::with_capacity(cost.hops as usize + 1);
         let mut at = label;
         while at != 0 {
             path.push(self.hops.devices[self.labels[at].position]);
@@ -281,8 +302,8 @@ impl<'a> Search<'a> {
         Route {
             kind: kind_of(&path),
             path,
-            latency_us: Some(latency_us),
-            bandwidth_gb_per_s: Some(gb_per_s),
+            latency_us: Some(cost.latency_us),
+            bandwidth_gb_per_s: Some(cost.gb_per_s),
             quality,
         }
     }
