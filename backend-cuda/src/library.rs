@@ -111,14 +111,20 @@ impl fmt::Display for LibraryOutcome {
     }
 }
 
-/// Writes "missing" and one line for each name that was tried.
+/// Writes "missing" and what was tried; names that failed alike share a line.
 pub(crate) fn write_attempts(f: &mut fmt::Formatter<'_>, attempts: &[Attempt]) -> fmt::Result {
     f.write_str("missing")?;
-    attempts.iter().try_for_each(|attempt| write!(f, "\n  tried {attempt}"))?;
-    match env::var("LD_LIBRARY_PATH") {
-        Ok(path) if cfg!(unix) && !path.is_empty() => write!(f, "\n  with LD_LIBRARY_PATH={path}"),
-        _ => Ok(()),
+    for alike in attempts.chunk_by(|one, next| one.error == next.error) {
+        let names: Vec<&str> = alike.iter().map(|attempt| attempt.name.as_str()).collect();
+        write!(f, "\n  tried {}: {}", names.join(", "), alike[0].error)?;
     }
+    Ok(())
+}
+
+/// Where the system looked first for a bare name; `None` where the user set nothing.
+pub(crate) fn search_path() -> Option<String> {
+    let path = env::var("LD_LIBRARY_PATH").ok()?;
+    (cfg!(unix) && !path.is_empty()).then(|| format!("LD_LIBRARY_PATH is {path}"))
 }
 
 /// One name that was tried in vain.
@@ -133,12 +139,7 @@ pub struct Attempt {
 
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The system's message often begins with the name already.
-        if self.error.starts_with(&self.name) {
-            f.write_str(&self.error)
-        } else {
-            write!(f, "{}: {}", self.name, self.error)
-        }
+        write!(f, "{}: {}", self.name, self.error)
     }
 }
 
@@ -172,18 +173,21 @@ pub(crate) fn open(names: &[String], symbols: &[&str]) -> Result<Opened, Vec<Att
 fn open_one(name: &str, symbols: &[&str]) -> Result<Library, String> {
     // SAFETY: the name is one of NVIDIA's, whose initialisers may run in any process, or the caller
     // of `Libraries::custom` vouched for it.
-    let library = unsafe { Library::new(name) }.map_err(|error| with_cause(&error))?;
+    let library = unsafe { Library::new(name) }.map_err(|error| cause(name, &error))?;
     for symbol in symbols {
         // SAFETY: the symbol is only looked up, never called or read, so its type does not matter.
         let found = unsafe { library.get::<*const ()>(*symbol) };
         if let Err(error) = found {
-            return Err(format!("it lacks the symbol {symbol} ({})", with_cause(&error)));
+            return Err(format!("it lacks the symbol {symbol} ({})", cause(name, &error)));
         }
     }
     Ok(library)
 }
 
-/// The error's own words are "dlopen failed"; what the system said is its source.
-fn with_cause(error: &libloading::Error) -> String {
-    error.source().map_or_else(|| error.to_string(), ToString::to_string)
+/// The error's own words are "dlopen failed"; what the system said is its source, which mostly begins
+/// with the library's name.
+fn cause(name: &str, error: &libloading::Error) -> String {
+    let text = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    let without_name = text.strip_prefix(name).and_then(|rest| rest.strip_prefix(": "));
+    without_name.map_or_else(|| text.clone(), String::from)
 }

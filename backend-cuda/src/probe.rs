@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::driver::{self, DriverOutcome};
-use crate::library::{Libraries, LibraryOutcome, open};
+use crate::library::{Libraries, LibraryOutcome, open, search_path};
 
 #[cfg(test)]
 mod tests;
@@ -71,6 +71,12 @@ impl fmt::Display for Probe {
         if self.nvml.is_missing() {
             write!(f, "\n  remedy: NVML comes with the NVIDIA driver: install or repair it")?;
         }
-        Ok(())
+        let is_missing = matches!(self.driver, DriverOutcome::Missing { .. })
+            || self.nvrtc.is_missing()
+            || self.nvml.is_missing();
+        match search_path() {
+            Some(path) if is_missing => write!(f, "\n{path}"),
+            _ => Ok(()),
+        }
     }
 }

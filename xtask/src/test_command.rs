@@ -94,8 +94,8 @@ fn steps(root: &Path, runner: Runner) -> Vec<Step> {
 /// Tests of libraries, binaries and `tests/`; of benches it is enough that clippy checks them.
 fn tests(runner: Runner) -> &'static [&'static str] {
     match runner {
-        // The time limits are a file of this tool, which nextest reads as such.
-        Runner::Nextest => &["nextest", "run", "--tool-config-file=xtask:xtask/nextest.toml"],
+        // The file sets the time limits.
+        Runner::Nextest => &["nextest", "run", "--config-file=xtask/nextest.toml"],
         Runner::Libtest => &["test", "--lib", "--bins", "--tests"],
     }
 }

@@ -28,7 +28,18 @@ fn every_name_that_was_tried_is_reported_with_its_error() {
         [&names[0], &names[1]]
     );
     assert!(attempts.iter().all(|attempt| !attempt.error.is_empty()));
-    assert!(outcome.to_string().contains("\n  tried no-such-library-2: "), "{outcome}");
+    let [first, second] = &attempts[..] else { panic!("two names were tried, not {outcome}") };
+    assert!(outcome.to_string().contains("tried no-such-library-1"), "{outcome}");
+    assert!(first.to_string().starts_with("no-such-library-1: "), "{first}");
+    assert!(!second.error.starts_with("no-such-library-2"), "the name is said twice: {second}");
+}
+
+#[test]
+fn names_that_failed_alike_share_a_line() {
+    let attempt = |name: &str, error: &str| Attempt { name: name.into(), error: error.into() };
+    let attempts = vec![attempt("a", "gone"), attempt("b", "gone"), attempt("c", "broken")];
+    let text = LibraryOutcome::Missing { attempts }.to_string();
+    assert_eq!(text, "missing\n  tried a, b: gone\n  tried c: broken");
 }
 
 #[test]

@@ -6,8 +6,7 @@ use super::{Offence, Workspace};
 mod tests;
 
 /// Names that say nothing about what is in the file.
-const EMPTY_NAMES: &[&str] =
-    &["base", "common", "helper", "helpers", "manager", "misc", "util", "utils"];
+const EMPTY_NAMES: &[&str] = &["base", "helper", "helpers", "manager", "util", "utils"];
 
 pub(super) fn check(workspace: &Workspace) -> Vec<Offence> {
     workspace
