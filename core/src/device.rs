@@ -71,6 +71,9 @@ pub trait Device: Send + Sync + fmt::Debug {
 
     /// Copies between devices of this backend without staging in host memory, where it can.
     fn peer_copy(&self) -> Option<&dyn PeerCopy>;
+
+    /// For the backend that made it: peers recognise each other.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A program made ready for one device.

@@ -153,6 +153,12 @@ pub enum TransferError {
         /// Number of bytes.
         length_bytes: u64,
     },
+    /// Chunks for digests are not a positive multiple of four bytes.
+    #[error("chunks of {chunk_bytes} bytes: the size must be a positive multiple of 4")]
+    ChunkSize {
+        /// Bytes of a chunk.
+        chunk_bytes: u64,
+    },
     /// A step of this instance runs and did not end in time.
     #[error("a step of the instance is running and did not end within {waited_ms} ms")]
     Busy {
@@ -186,6 +192,33 @@ pub fn check_range(
         Some(end) if end <= state_bytes => Ok(()),
         _ => Err(TransferError::OutOfRange { offset_bytes, length_bytes, state_bytes }),
     }
+}
+
+/// Checks the chunk size of digests: the check that every backend may rely on.
+///
+/// # Errors
+///
+/// [`TransferError::ChunkSize`].
+pub fn check_chunk_bytes(chunk_bytes: u64) -> Result<(), TransferError> {
+    if chunk_bytes == 0 || !chunk_bytes.is_multiple_of(4) {
+        return Err(TransferError::ChunkSize { chunk_bytes });
+    }
+    Ok(())
+}
+
+/// Checks the size of a new state: the check that every backend may rely on.
+///
+/// # Errors
+///
+/// [`InstanceError::StateSize`] and [`InstanceError::StateTooLarge`].
+pub fn check_state_bytes(state_bytes: u64, max_state_bytes: u64) -> Result<(), InstanceError> {
+    if state_bytes == 0 || !state_bytes.is_multiple_of(4) {
+        return Err(InstanceError::StateSize { state_bytes });
+    }
+    if state_bytes > max_state_bytes {
+        return Err(InstanceError::StateTooLarge { state_bytes, max_state_bytes });
+    }
+    Ok(())
 }
 
 /// Why a step stopped its kernel. The kernel keeps its messages; no other kernel is touched.

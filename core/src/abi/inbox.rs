@@ -74,6 +74,12 @@ impl<'a> InboxView<'a> {
         Self { words }
     }
 
+    /// The words as they are, header and slots.
+    #[must_use]
+    pub fn words(&self) -> &'a [u32] {
+        self.words
+    }
+
     /// Number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
