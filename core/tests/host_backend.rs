@@ -23,7 +23,7 @@ fn program<F>(function: F) -> Arc<Program>
 where
     F: Fn(&mut HostStep<'_>) -> Result<(), StepFault> + Send + Sync + 'static,
 {
-    Program::builder("test").host(function).build().unwrap()
+    Program::builder("test").host(function).build().expect("the declaration is right")
 }
 
 fn instance(
@@ -31,7 +31,7 @@ fn instance(
     program: &Arc<Program>,
     state_bytes: u64,
 ) -> Result<Arc<dyn KernelInstance>, InstanceError> {
-    let compiled = device.compile(program).unwrap();
+    let compiled = device.compile(program).expect("there is a host form");
     let request = InstanceRequest { parameters: &[], state_bytes, initial: InitialState::Zeroed };
     device.create_instance(&compiled, &request)
 }
@@ -46,7 +46,7 @@ fn step(program: &Program, instance: &Arc<dyn KernelInstance>) -> Step {
 
 fn first_word(instance: &Arc<dyn KernelInstance>) -> u32 {
     let mut bytes = [0; 4];
-    instance.read_state(0, &mut bytes).unwrap();
+    instance.read_state(0, &mut bytes).expect("no step runs");
     u32::from_le_bytes(bytes)
 }
 
