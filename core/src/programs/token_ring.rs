@@ -62,8 +62,9 @@
 //! # Faults
 //!
 //! [`STATE`](fault_code::STATE), [`PARAMETERS`](fault_code::PARAMETERS),
-//! [`MESSAGE`](fault_code::MESSAGE), and [`TOKEN_MISROUTED`](fault_code::TOKEN_MISROUTED) unless
-//! origin + hops = index, modulo the number of kernels, and hops is at most kernels x laps.
+//! [`MESSAGE`](fault_code::MESSAGE), and [`TOKEN_MISROUTED`](fault_code::TOKEN_MISROUTED) unless a
+//! message's hops are below kernels x laps and, after rule 1, origin + hops = index modulo the
+//! number of kernels.
 
 use std::sync::Arc;
 
@@ -191,11 +192,7 @@ fn step(step: &mut HostStep<'_>) -> Result<(), StepFault> {
         inject(parameters, &mut step.outbox);
     }
     for (position, message) in (0..).zip(step.inbox.messages()) {
-        let token = pass(received(&message)?, state);
-        let is_here = index_after_hops(token, parameters.kernels) == Some(parameters.index);
-        if !is_here || token.hops > hops {
-            return Err(misrouted(token, parameters));
-        }
+        let token = pass(received(&message, parameters, hops)?, state);
         if token.hops == hops {
             state[4] = state[4].wrapping_add(1);
             step.outbox.send(DONE, position, token.number, &token.to_words());
@@ -222,17 +219,25 @@ fn inject(parameters: Parameters, outbox: &mut OutboxWriter<'_>) {
 }
 
 /// The token in a message, with the hop that brought it.
-fn received(message: &InboxMessage<'_>) -> Result<Token, StepFault> {
-    match message.words.first_chunk::<4>() {
-        Some(words) if message.in_port == TOKEN && message.length_bytes == TOKEN_BYTES => {
-            let token = Token::from_words(*words);
-            Ok(Token { hops: token.hops.wrapping_add(1), ..token })
-        }
-        _ => {
-            let (bytes, port) = (message.length_bytes, message.in_port);
-            let reason = format!("a message of {bytes} bytes on in-port {port} is not a token");
-            Err(fault(fault_code::MESSAGE, reason))
-        }
+fn received(
+    message: &InboxMessage<'_>,
+    parameters: Parameters,
+    hops: u32,
+) -> Result<Token, StepFault> {
+    let words = message.words.first_chunk::<4>();
+    let is_token = message.in_port == TOKEN && message.length_bytes == TOKEN_BYTES;
+    let Some(sent) = words.map(|words| Token::from_words(*words)).filter(|_| is_token) else {
+        let (bytes, port) = (message.length_bytes, message.in_port);
+        let reason = format!("a message of {bytes} bytes on in-port {port} is not a token");
+        return Err(fault(fault_code::MESSAGE, reason));
+    };
+    if sent.hops >= hops {
+        return Err(misrouted(sent, parameters));
+    }
+    let token = Token { hops: sent.hops + 1, ..sent };
+    match index_after_hops(token, parameters.kernels) {
+        Some(index) if index == parameters.index => Ok(token),
+        _ => Err(misrouted(token, parameters)),
     }
 }
 
