@@ -143,6 +143,21 @@ fn a_full_inbox_fits_the_outbox_of_the_first_step() {
 }
 
 #[test]
+fn tokens_are_counted_in_64_bits() {
+    let mut interpreter = Interpreter::new(0);
+    let parameters = Parameters { kernels: 1, laps: 1, index: 0, tokens: 3 };
+    let state = vec![1, u32::MAX, 7, 0, u32::MAX];
+    let index = interpreter.launch(programs::token_ring(), &parameters.to_words(), state);
+    let token = Token { origin: 0, number: 0, hops: 0, checksum: 0 };
+    interpreter.kernels[index].mailbox.push_back(Letter::new(TOKEN, 0, &token.to_words()));
+    interpreter.run().unwrap();
+    // A later step injects nothing.
+    assert!(interpreter.kernels[index].sent[NEXT as usize].is_empty());
+    assert_eq!(interpreter.kernels[index].state[..3], [1, 0, 8]);
+    assert_eq!(interpreter.kernels[index].state[4], 0);
+}
+
+#[test]
 fn parameters_out_of_range_are_a_fault() {
     let good = Parameters { kernels: 3, laps: 2, index: 2, tokens: 1 };
     assert_eq!(good.hops(), Some(6));
