@@ -14,6 +14,17 @@
 //! The bytes that kernels see are described in `docs/kernel-abi.md`.
 #![forbid(unsafe_code)]
 
+pub use coordinator::{
+    Candidate, CoordinatorError, CoordinatorEvent, DeviceState, DeviceStatus,
+    DeviceUnregisterResult, Explanation, Incarnation, KernelActivity, KernelMigrationPlan,
+    KernelPriority, LaunchOptions, LoadBalancingStrategy, MigrationEnd, MigrationPriority,
+    MigrationRequest, MultiGpuBuilder, MultiGpuConfig, MultiGpuCoordinator, MultiGpuStats,
+    Placement, Refusal, RefusalReason, StaleReason,
+};
+pub use device_info::{BackendKind, ComputeCapability, DeviceIdentity, DeviceInfo};
+pub use hopwise_topology::{GpuConnection, GpuTopology, InterconnectType};
+pub use id::{ChannelId, KernelId};
+
 pub mod device_info;
 pub mod error;
 pub mod health;
