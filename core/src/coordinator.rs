@@ -96,8 +96,8 @@ use topology::TopologyCache;
 /// The answer of a custom selector: a device's index.
 type Selector = Arc<dyn Fn(&[DeviceStatus], &LaunchOptions) -> usize + Send + Sync>;
 
-/// Tells what a kernel is doing.
-type ActivitySource = Arc<dyn Fn(&KernelId) -> Option<KernelActivity> + Send + Sync>;
+/// Tells what a kernel is doing; `None` for a kernel that it does not know.
+pub type ActivitySource = Arc<dyn Fn(&KernelId) -> Option<KernelActivity> + Send + Sync>;
 
 /// Keeps the records of kernels on the devices of one machine. See the [module](self) for what
 /// holds.
@@ -249,10 +249,7 @@ impl MultiGpuCoordinator {
 
     /// Sets who tells what kernels are doing, for migration priorities. It is called with no lock
     /// held, and may panic: then, or where it answers `None`, only the declared priority counts.
-    pub fn set_activity_source(
-        &self,
-        source: Arc<dyn Fn(&KernelId) -> Option<KernelActivity> + Send + Sync>,
-    ) {
+    pub fn set_activity_source(&self, source: ActivitySource) {
         let before = self.activity_source.write().replace(source);
         drop(before);
     }

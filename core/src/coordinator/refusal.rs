@@ -13,6 +13,8 @@ use crate::id::KernelId;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RefusalReason {
+    /// No device has the index, which the preferred devices name.
+    NotRegistered,
     /// The device is not active.
     State(DeviceState),
     /// A set of preferred devices was given, and the device is not in it.
@@ -59,6 +61,7 @@ pub enum RefusalReason {
 impl fmt::Display for RefusalReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NotRegistered => write!(formatter, "it is preferred, but not registered"),
             Self::State(state) => write!(formatter, "it is {state}"),
             Self::NotPreferred => write!(formatter, "it is not among the preferred devices"),
             Self::Excluded => write!(formatter, "the options exclude it"),

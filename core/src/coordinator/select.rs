@@ -24,6 +24,17 @@ pub(super) struct Wish<'a> {
 /// reservations, then the index.
 type Rank = (u64, usize, usize);
 
+/// A device that fits, and where it stands.
+type Ranked = (Rank, Arc<DeviceSlot>, SlotView);
+
+/// A look at every device.
+struct Survey {
+    /// Best first.
+    ranked: Vec<Ranked>,
+    /// By index.
+    refusals: Vec<Refusal>,
+}
+
 impl Wish<'_> {
     /// The first obstacle, if the device does not fit.
     pub(super) fn refuse(&self, slot: &DeviceSlot, view: SlotView) -> Option<RefusalReason> {
@@ -87,15 +98,7 @@ impl MultiGpuCoordinator {
     pub fn explain(&self, options: &LaunchOptions) -> Explanation {
         let wish = self.wish(options);
         let turn = self.turn.load(Ordering::Relaxed);
-        let (mut ranked, mut refusals) = (Vec::new(), Vec::new());
-        for slot in self.registry.table().iter() {
-            let Some(view) = slot.view() else { continue };
-            match wish.refuse(slot, view) {
-                Some(reason) => refusals.push(Refusal { device: slot.index, reason }),
-                None => ranked.push((self.rank(slot, view, turn), Arc::clone(slot), view)),
-            }
-        }
-        ranked.sort_unstable_by_key(|(rank, ..)| *rank);
+        let Survey { mut ranked, refusals } = self.survey(&wish, turn);
         let mut selector_error = None;
         let mut chosen = None;
         if self.config.load_balancing == LoadBalancingStrategy::Custom && !ranked.is_empty() {
@@ -105,12 +108,11 @@ impl MultiGpuCoordinator {
             }
             ranked.sort_by_key(|(_, slot, _)| Some(slot.index) != chosen);
         }
-        let candidate =
-            |(position, (_, slot, view)): (usize, &(Rank, Arc<DeviceSlot>, SlotView))| {
-                let score = self.score(slot, *view, position, chosen);
-                Candidate { device: slot.index, score }
-            };
-        let candidates = ranked.iter().enumerate().map(candidate).collect();
+        let with_score = |(position, (_, slot, view)): (usize, &Ranked)| Candidate {
+            device: slot.index,
+            score: self.score(slot, *view, position, chosen),
+        };
+        let candidates = ranked.iter().enumerate().map(with_score).collect();
         Explanation { candidates, refusals, selector_error }
     }
 
@@ -120,7 +122,7 @@ impl MultiGpuCoordinator {
         match self.config.load_balancing {
             LoadBalancingStrategy::Custom => self.choose_custom(&wish),
             LoadBalancingStrategy::RoundRobin => self.choose_in_turn(&wish),
-            _ => self.best(&wish, 0).ok_or_else(|| self.no_device(&wish)),
+            _ => self.best(&wish, 0),
         }
     }
 
@@ -134,20 +136,55 @@ impl MultiGpuCoordinator {
         Wish { options, preferred, peers }
     }
 
-    fn best(&self, wish: &Wish<'_>, turn: usize) -> Option<Arc<DeviceSlot>> {
+    /// The best device, or the refusals of all. Refusals cost memory, so they are collected only
+    /// when nothing fits at first sight.
+    fn best(&self, wish: &Wish<'_>, turn: usize) -> Result<Arc<DeviceSlot>> {
         let table = self.registry.table();
         let fitting = table.iter().filter_map(|slot| {
             let view = slot.view()?;
             let fits = wish.refuse(slot, view).is_none();
             fits.then(|| (self.rank(slot, view, turn), slot))
         });
-        fitting.min_by_key(|(rank, _)| *rank).map(|(_, slot)| Arc::clone(slot))
+        match fitting.min_by_key(|(rank, _)| *rank) {
+            Some((_, slot)) => Ok(Arc::clone(slot)),
+            None => self.best_or_refusals(wish, turn),
+        }
+    }
+
+    fn best_or_refusals(&self, wish: &Wish<'_>, turn: usize) -> Result<Arc<DeviceSlot>> {
+        let Survey { ranked, refusals } = self.survey(wish, turn);
+        match ranked.into_iter().next() {
+            Some((_, slot, _)) => Ok(slot),
+            None => Err(CoordinatorError::NoDevice { refusals }),
+        }
+    }
+
+    /// Looks at every device: those that fit, best first, and why the others do not.
+    fn survey(&self, wish: &Wish<'_>, turn: usize) -> Survey {
+        let table = self.registry.table();
+        let mut survey = Survey { ranked: Vec::new(), refusals: Vec::new() };
+        for slot in table.iter() {
+            let Some(view) = slot.view() else { continue };
+            match wish.refuse(slot, view) {
+                Some(reason) => survey.refusals.push(Refusal { device: slot.index, reason }),
+                None => survey.ranked.push((self.rank(slot, view, turn), Arc::clone(slot), view)),
+            }
+        }
+        for &device in wish.preferred {
+            if !table.iter().any(|slot| slot.index == device && !slot.is_retired()) {
+                survey.refusals.push(Refusal { device, reason: RefusalReason::NotRegistered });
+            }
+        }
+        survey.ranked.sort_unstable_by_key(|(rank, ..)| *rank);
+        survey.refusals.sort_by_key(|refusal| refusal.device);
+        survey.refusals.dedup();
+        survey
     }
 
     fn choose_in_turn(&self, wish: &Wish<'_>) -> Result<Arc<DeviceSlot>> {
         let mut turn = self.turn.load(Ordering::Relaxed);
         loop {
-            let slot = self.best(wish, turn).ok_or_else(|| self.no_device(wish))?;
+            let slot = self.best(wish, turn)?;
             let next = slot.index.wrapping_add(1);
             // Another thread had this turn if the exchange fails; ours is the one after it.
             let exchange =
@@ -160,20 +197,20 @@ impl MultiGpuCoordinator {
     }
 
     fn choose_custom(&self, wish: &Wish<'_>) -> Result<Arc<DeviceSlot>> {
-        let index = self.ask_selector(&self.get_all_status(), wish.options)?;
-        let Some(slot) = self.registry.slot(index) else {
-            return Err(CoordinatorError::SelectorRefused { index, reason: None });
-        };
-        let refusal = slot.view().map(|view| wish.refuse(&slot, view));
-        match refusal {
-            Some(None) => Ok(slot),
-            reason => {
-                let reason = reason.flatten();
-                // Where nothing fits the selector had no right answer to give.
-                match self.best(wish, 0) {
-                    Some(_) => Err(CoordinatorError::SelectorRefused { index, reason }),
-                    None => Err(self.no_device(wish)),
-                }
+        loop {
+            // Where nothing fits the selector has no right answer to give.
+            self.best(wish, 0)?;
+            let statuses = self.get_all_status();
+            let index = self.ask_selector(&statuses, wish.options)?;
+            let Some(slot) = self.registry.slot(index) else {
+                return Err(CoordinatorError::SelectorRefused { index, reason: None });
+            };
+            let Some(view) = slot.view() else { continue };
+            let Some(reason) = wish.refuse(&slot, view) else { return Ok(slot) };
+            // What fitted when the selector looked was taken meanwhile: it is asked again.
+            let shown = statuses.iter().find(|shown| shown.incarnation == slot.incarnation);
+            if shown.is_none_or(|shown| wish.refuse(&slot, SlotView::from(shown)).is_some()) {
+                return Err(CoordinatorError::SelectorRefused { index, reason: Some(reason) });
             }
         }
     }
@@ -189,21 +226,6 @@ impl MultiGpuCoordinator {
         catch_unwind(AssertUnwindSafe(|| selector(statuses, options))).map_err(|payload| {
             CoordinatorError::SelectorPanicked { message: panic_text(payload.as_ref()) }
         })
-    }
-
-    fn no_device(&self, wish: &Wish<'_>) -> CoordinatorError {
-        let table = self.registry.table();
-        let refusals = table.iter().filter_map(|slot| {
-            let view = slot.view()?;
-            // A device that has just become free is refused for what was found a moment ago.
-            let reason = wish.refuse(slot, view).unwrap_or(RefusalReason::Full {
-                kernels: view.kernels,
-                reserved: view.reserved,
-                capacity: slot.capacity,
-            });
-            Some(Refusal { device: slot.index, reason })
-        });
-        CoordinatorError::NoDevice { refusals: refusals.collect() }
     }
 
     fn rank(&self, slot: &DeviceSlot, view: SlotView, turn: usize) -> Rank {

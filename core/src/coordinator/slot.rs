@@ -21,7 +21,7 @@ const COUNT_MASK: u64 = (1 << COUNT_BITS) - 1;
 const RETIRED: u64 = 0xff;
 
 /// Most kernels and reservations of one device, whatever the configuration says.
-pub(super) const MOST_KERNELS: usize = COUNT_MASK as usize;
+pub(super) const MOST_KERNELS: usize = (1 << COUNT_BITS) - 1;
 
 /// One registration of one device.
 #[derive(Debug)]
@@ -64,6 +64,17 @@ pub(super) struct SlotView {
     pub(super) kernels: usize,
     pub(super) reserved: usize,
     pub(super) available_bytes: u64,
+}
+
+impl From<&DeviceStatus> for SlotView {
+    fn from(status: &DeviceStatus) -> Self {
+        Self {
+            state: status.state,
+            kernels: status.kernel_count,
+            reserved: status.reserved,
+            available_bytes: status.available_memory_bytes,
+        }
+    }
 }
 
 impl DeviceSlot {
