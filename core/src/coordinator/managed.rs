@@ -1,8 +1,5 @@
 //! What the fleet does with the records of its kernels: the rules of the public methods, for managed
 //! kernels only.
-#![allow(dead_code, reason = "the fleet is the only caller")]
-
-use hopwise_topology::Route;
 
 use super::{
     Caller, KernelMigrationPlan, LaunchOptions, MigrationRequest, MultiGpuCoordinator, Placement,
@@ -52,12 +49,6 @@ impl MultiGpuCoordinator {
     /// [`cancel_migration`](Self::cancel_migration).
     pub(crate) fn cancel_migration_managed(&self, request: &MigrationRequest) -> Result<()> {
         self.cancel_as(Caller::Fleet, request)
-    }
-
-    /// The best route for a message of this size that can be taken now. `None` where a device is
-    /// not registered.
-    pub(crate) fn route(&self, from: usize, to: usize, bytes: u64) -> Option<Route> {
-        self.routes().route(from, to, bytes).cloned()
     }
 }
 

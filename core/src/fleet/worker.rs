@@ -1,0 +1,209 @@
+//! Workers: each gathers runnable kernels of one device, runs a batch of steps, commits.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use parking_lot::Mutex;
+
+use super::commit::Ticket;
+use super::kernel::KernelCell;
+use super::runtime::Runtime;
+use crate::device::{Device, Step};
+use crate::error::DeviceError;
+
+/// A device with its queue of runnable kernels and the threads that serve it.
+#[derive(Debug)]
+pub(crate) struct DeviceRuntime {
+    pub(crate) index: usize,
+    pub(crate) device: Arc<dyn Device>,
+    /// Set once, when the device's kernels have been marked as lost.
+    pub(crate) lost: AtomicBool,
+    /// Steps committed on the device.
+    pub(crate) steps: AtomicU64,
+    tasks: Sender<Task>,
+    queue: Receiver<Task>,
+    workers: Mutex<Vec<Arc<Worker>>>,
+}
+
+#[derive(Debug)]
+enum Task {
+    Run(Arc<KernelCell>),
+    Stop,
+}
+
+/// What the watchdog knows about one worker thread.
+#[derive(Debug, Default)]
+struct Worker {
+    state: Mutex<WorkerState>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct WorkerState {
+    /// When the present batch began, and whose steps it runs.
+    running: Option<(Instant, Vec<Arc<KernelCell>>)>,
+    /// The watchdog has given the thread up; it must touch nothing any more.
+    abandoned: bool,
+}
+
+impl DeviceRuntime {
+    pub(crate) fn new(index: usize, device: Arc<dyn Device>) -> Self {
+        let (tasks, queue) = unbounded();
+        Self {
+            index,
+            device,
+            lost: AtomicBool::new(false),
+            steps: AtomicU64::new(0),
+            tasks,
+            queue,
+            workers: Mutex::default(),
+        }
+    }
+
+    /// Puts a kernel into the queue. Never blocks.
+    pub(crate) fn enqueue(&self, cell: &Arc<KernelCell>) {
+        // The queue lives as long as its sender, which is here.
+        let _ = self.tasks.send(Task::Run(Arc::clone(cell)));
+    }
+
+    /// Starts as many workers as the device runs steps at a time.
+    pub(crate) fn start_workers(self: &Arc<Self>, runtime: &Arc<Runtime>) -> std::io::Result<()> {
+        (0..self.device.info().workers.max(1)).try_for_each(|_| self.start_worker(runtime))
+    }
+
+    pub(crate) fn start_worker(self: &Arc<Self>, runtime: &Arc<Runtime>) -> std::io::Result<()> {
+        let worker = Arc::new(Worker::default());
+        let (device, runtime, record) =
+            (Arc::clone(self), Arc::clone(runtime), Arc::clone(&worker));
+        let thread = std::thread::Builder::new()
+            .name(format!("hopwise-{}", self.index))
+            .spawn(move || work(&runtime, &device, &record))?;
+        *worker.thread.lock() = Some(thread);
+        self.workers.lock().push(worker);
+        Ok(())
+    }
+
+    /// Asks the workers to end and joins those that do so until `deadline`. Returns how many did
+    /// not: their threads are left behind.
+    pub(crate) fn stop_workers(&self, deadline: Instant) -> usize {
+        let workers = std::mem::take(&mut *self.workers.lock());
+        for _ in &workers {
+            let _ = self.tasks.send(Task::Stop);
+        }
+        let mut left_behind = 0;
+        for worker in workers {
+            let Some(thread) = worker.thread.lock().take() else { continue };
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            if thread.is_finished() {
+                // A panic of a worker is reported when it happens; joining only frees the thread.
+                let _ = thread.join();
+            } else {
+                worker.state.lock().abandoned = true;
+                left_behind += 1;
+            }
+        }
+        left_behind
+    }
+
+    /// Gives up every worker whose batch has run for longer than `limit`; returns the kernels of
+    /// those batches, a list a worker.
+    pub(crate) fn abandon_overdue(&self, limit: Duration) -> Vec<Vec<Arc<KernelCell>>> {
+        let mut overdue = Vec::new();
+        self.workers.lock().retain(|worker| {
+            let mut state = worker.state.lock();
+            match state.running.take_if(|(since, _)| since.elapsed() > limit) {
+                Some((_, cells)) => {
+                    state.abandoned = true;
+                    overdue.push(cells);
+                    false
+                }
+                None => true,
+            }
+        });
+        overdue
+    }
+
+    fn next(&self) -> Option<Arc<KernelCell>> {
+        match self.queue.recv() {
+            Ok(Task::Run(cell)) => Some(cell),
+            Ok(Task::Stop) | Err(_) => None,
+        }
+    }
+
+    fn try_next(&self) -> Option<Arc<KernelCell>> {
+        match self.queue.try_recv() {
+            Ok(Task::Run(cell)) => Some(cell),
+            Ok(Task::Stop) => {
+                let _ = self.tasks.send(Task::Stop); // for the blocking call to see
+                None
+            }
+            Err(_) => None,
+        }
+    }
+}
+
+impl Worker {
+    fn begin(&self, tickets: &[Ticket]) {
+        let cells = tickets.iter().map(|ticket| Arc::clone(&ticket.cell)).collect();
+        self.state.lock().running = Some((Instant::now(), cells));
+    }
+
+    /// `false` when the watchdog has given this thread up.
+    fn end(&self) -> bool {
+        let mut state = self.state.lock();
+        state.running = None;
+        !state.abandoned
+    }
+}
+
+fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
+    let most = device.device.limits().max_batch_kernels.max(1);
+    let mut tickets: Vec<Ticket> = Vec::new();
+    let mut steps: Vec<Step> = Vec::new();
+    let mut spare = Vec::new();
+    while let Some(first) = device.next() {
+        let mut next = Some(first);
+        while let Some(cell) = next {
+            if let Some((ticket, step)) = runtime.begin_step(device, &cell, &mut spare) {
+                tickets.push(ticket);
+                steps.push(step);
+            }
+            next = if steps.len() < most { device.try_next() } else { None };
+        }
+        if steps.is_empty() {
+            continue;
+        }
+        for ticket in &mut tickets {
+            runtime.wake(std::mem::take(&mut ticket.waiters));
+        }
+        worker.begin(&tickets);
+        let result = run_batch(device, &mut steps);
+        if !worker.end() {
+            return;
+        }
+        if let Err(error) = &result
+            && error.is_fatal()
+        {
+            runtime.lose_device(device, error);
+        }
+        for (ticket, step) in tickets.drain(..).zip(steps.drain(..)) {
+            runtime.end_step(device, &ticket, &step, result.as_ref().err());
+            spare.push((step.inbox, step.outbox));
+        }
+    }
+}
+
+/// Runs a batch. After a loss drivers go on to return success, so the latch has the last word.
+fn run_batch(device: &DeviceRuntime, steps: &mut [Step]) -> Result<(), DeviceError> {
+    let run = AssertUnwindSafe(|| device.device.run_batch(steps));
+    let result = catch_unwind(run).unwrap_or_else(|_| {
+        Err(DeviceError::Driver { message: "the backend panicked in a batch".to_owned() })
+    });
+    device.device.health().watch(result)
+}
