@@ -10,7 +10,7 @@
 //! use std::time::Duration;
 //!
 //! use hopwise_core::fleet::{Fleet, KernelSpec};
-//! use hopwise_core::host::HostBackend;
+//! use hopwise_core::host::{HostBackend, HostOptions};
 //! use hopwise_core::message::Message;
 //! use hopwise_core::program::Program;
 //!
@@ -25,7 +25,7 @@
 //!     })
 //!     .build()?;
 //!
-//! let fleet = Fleet::builder().backend(&HostBackend::with_devices(2))?.build()?;
+//! let fleet = Fleet::builder().backend(&HostBackend::new(HostOptions::new(2)))?.build()?;
 //! let kernel = fleet.launch(KernelSpec::new("echo", echo, 4))?;
 //! let replies = fleet.endpoint("replies", 16);
 //! fleet.connect_endpoint(&kernel, "out", &replies)?;

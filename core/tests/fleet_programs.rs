@@ -167,7 +167,7 @@ proptest! {
                 finished
             };
             let finished = run(devices, workers);
-            assert_eq!(finished.len() as u32, kernels * tokens);
+            assert_eq!(finished.len(), (kernels * tokens) as usize);
             assert_eq!(finished, run(1, 1));
         });
     }
