@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hopwise_core::abi::{inbox, outbox};
 use hopwise_core::backend::Backend;
+use hopwise_core::conformance::within;
 use hopwise_core::device::{
     Device, InitialState, InstanceRequest, KernelInstance, Step, StepOutcome,
 };
@@ -14,6 +15,9 @@ use hopwise_core::host::{HostBackend, HostDevice, HostOptions};
 use hopwise_core::program::{HostStep, Program};
 
 const QUOTA: u64 = 1 << 20;
+
+/// After this a test counts as deadlocked.
+const LIMIT: Duration = Duration::from_secs(120);
 
 fn backend(devices: usize) -> HostBackend {
     HostBackend::new(HostOptions::new(devices).with_workers(1).with_memory_bytes(QUOTA))
@@ -93,34 +97,37 @@ fn a_device_opened_twice_shares_quota_and_fate() {
 
 #[test]
 fn threads_cannot_exceed_the_quota() {
-    const STATE: u64 = 60_000;
-    let device = backend(1).open_host(0).unwrap();
-    let program = program(|_| Ok(()));
-    let fits = QUOTA / (STATE + 16);
-    for _ in 0..20 {
-        let created: Vec<_> = thread::scope(|scope| {
-            let create = || {
-                let many = || instance(&device, &program, STATE);
-                (0..fits).map(|_| many()).collect::<Vec<_>>()
-            };
-            let threads: Vec<_> = (0..4).map(|_| scope.spawn(create)).collect();
-            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
-        });
-        let (live, refused): (Vec<_>, Vec<_>) = created.into_iter().partition(Result::is_ok);
-        assert_eq!(live.len() as u64, fits);
-        let available = QUOTA - fits * (STATE + 16);
-        assert_eq!(device.memory().unwrap().available_bytes, available);
-        for error in refused {
-            let Err(InstanceError::Device(DeviceError::OutOfMemory { requested_bytes, .. })) =
-                error
-            else {
-                panic!("out of memory expected")
-            };
-            assert_eq!(requested_bytes, STATE + 16);
+    within(LIMIT, || {
+        const STATE: u64 = 60_000;
+        let device = backend(1).open_host(0).unwrap();
+        let program = program(|_| Ok(()));
+        let fits = QUOTA / (STATE + 16);
+        for _ in 0..20 {
+            let created: Vec<_> = thread::scope(|scope| {
+                let create = || {
+                    let many = || instance(&device, &program, STATE);
+                    (0..fits).map(|_| many()).collect::<Vec<_>>()
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(create)).collect();
+                threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+            });
+            let (live, refused): (Vec<_>, Vec<_>) = created.into_iter().partition(Result::is_ok);
+            assert_eq!(live.len() as u64, fits);
+            let available = QUOTA - fits * (STATE + 16);
+            assert_eq!(device.memory().unwrap().available_bytes, available);
+            for error in refused {
+                let Err(InstanceError::Device(DeviceError::OutOfMemory {
+                    requested_bytes, ..
+                })) = error
+                else {
+                    panic!("out of memory expected")
+                };
+                assert_eq!(requested_bytes, STATE + 16);
+            }
+            drop(live);
+            assert_eq!(device.memory().unwrap().available_bytes, QUOTA);
         }
-        drop(live);
-        assert_eq!(device.memory().unwrap().available_bytes, QUOTA);
-    }
+    });
 }
 
 #[test]
@@ -219,36 +226,38 @@ fn steps_of_another_device_are_refused_before_any_runs() {
 
 #[test]
 fn copies_in_opposite_directions_and_around_a_ring_end() {
-    let backend = backend(3);
-    let devices: Vec<_> = (0..3).map(|ordinal| backend.open_host(ordinal).unwrap()).collect();
-    let program = program(|step| {
-        step.state[0] += 1;
-        Ok(())
-    });
-    let instances: Vec<_> =
-        devices.iter().map(|device| instance(device, &program, 4096).unwrap()).collect();
-    let peer = devices[0].peer_copy().unwrap();
-    thread::scope(|scope| {
-        for (from, to) in [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2), (0, 0)] {
-            let (from, to) = (&*instances[from], &*instances[to]);
-            scope.spawn(move || {
-                for _ in 0..500 {
-                    peer.copy_state(from, to, 4, 4092).unwrap();
-                }
-            });
+    within(LIMIT, || {
+        let backend = backend(3);
+        let devices: Vec<_> = (0..3).map(|ordinal| backend.open_host(ordinal).unwrap()).collect();
+        let program = program(|step| {
+            step.state[0] += 1;
+            Ok(())
+        });
+        let instances: Vec<_> =
+            devices.iter().map(|device| instance(device, &program, 4096).unwrap()).collect();
+        let peer = devices[0].peer_copy().unwrap();
+        thread::scope(|scope| {
+            for (from, to) in [(0, 1), (1, 0), (1, 2), (2, 1), (2, 0), (0, 2), (0, 0)] {
+                let (from, to) = (&*instances[from], &*instances[to]);
+                scope.spawn(move || {
+                    for _ in 0..500 {
+                        peer.copy_state(from, to, 4, 4092).unwrap();
+                    }
+                });
+            }
+            for (device, instance) in devices.iter().zip(&instances) {
+                let program = &program;
+                scope.spawn(move || {
+                    for _ in 0..500 {
+                        device.run_batch(&mut [step(program, instance)]).unwrap();
+                    }
+                });
+            }
+        });
+        for instance in &instances {
+            assert_eq!(first_word(instance), 500, "copies of the rest never undo a step");
         }
-        for (device, instance) in devices.iter().zip(&instances) {
-            let program = &program;
-            scope.spawn(move || {
-                for _ in 0..500 {
-                    device.run_batch(&mut [step(program, instance)]).unwrap();
-                }
-            });
-        }
     });
-    for instance in &instances {
-        assert_eq!(first_word(instance), 500, "copies of the rest never undo a step");
-    }
 }
 
 #[test]
@@ -278,66 +287,94 @@ fn memory_that_the_machine_lacks_is_an_error() {
 
 #[test]
 fn a_runaway_step_keeps_nothing_but_itself() {
-    let wait = Duration::from_millis(20);
+    within(LIMIT, || {
+        let wait = Duration::from_millis(20);
+        let options = HostOptions::new(1).with_memory_bytes(QUOTA).with_transfer_wait(wait);
+        let device = HostBackend::new(options).open_host(0).unwrap();
+        let (entered, started) = std::sync::mpsc::sync_channel(1);
+        let endless = program(move |_| {
+            entered.send(()).unwrap();
+            loop {
+                thread::park();
+            }
+        });
+        let stuck = instance(&device, &endless, 4096).unwrap();
+        let twin = instance(&device, &endless, 4096).unwrap();
+        let mut runaway = step(&endless, &stuck);
+        let behind = Arc::clone(&device);
+        // The thread is left behind: nothing can end it.
+        thread::spawn(move || behind.run_batch(std::slice::from_mut(&mut runaway)));
+        started.recv_timeout(Duration::from_secs(60)).expect("the step starts");
+
+        let busy = TransferError::Busy { waited_ms: 20 };
+        assert_eq!(stuck.read_state(0, &mut [0; 4]), Err(busy.clone()));
+        assert_eq!(stuck.write_state(0, &[0; 4]), Err(busy.clone()));
+        assert_eq!(stuck.chunk_digests(64), Err(busy.clone()));
+        let peer = device.peer_copy().unwrap();
+        assert_eq!(peer.copy_state(&*stuck, &*twin, 0, 8), Err(busy.clone()));
+        assert_eq!(peer.copy_state(&*twin, &*stuck, 0, 8), Err(busy));
+        let again = device.run_batch(&mut [step(&endless, &stuck)]);
+        assert!(matches!(again, Err(DeviceError::Driver { .. })), "one step at a time: {again:?}");
+
+        let calm = program(|step| {
+            step.state[0] = 9;
+            Ok(())
+        });
+        let neighbour = instance(&device, &calm, 4).unwrap();
+        device.run_batch(&mut [step(&calm, &neighbour)]).unwrap();
+        assert_eq!(first_word(&neighbour), 9);
+        let used = QUOTA - device.memory().unwrap().available_bytes;
+        drop((stuck, twin, neighbour));
+        let still_used = QUOTA - device.memory().unwrap().available_bytes;
+        assert_eq!((used, still_used), (2 * 4112 + 20, 4112), "a runaway step keeps its memory");
+        assert!(device.health().is_working());
+    });
+}
+
+#[test]
+fn a_transfer_that_waits_hears_of_a_loss() {
+    let wait = Duration::from_millis(50);
     let options = HostOptions::new(1).with_memory_bytes(QUOTA).with_transfer_wait(wait);
     let device = HostBackend::new(options).open_host(0).unwrap();
+    let health = device.health().clone();
     let (entered, started) = std::sync::mpsc::sync_channel(1);
+    let lost = DeviceError::Lost { cause: "pulled out".to_owned() };
+    let cause = lost.clone();
     let endless = program(move |_| {
         entered.send(()).unwrap();
+        // Later than the read below begins, or before: the answer is the same.
+        health.latch(cause.clone());
         loop {
             thread::park();
         }
     });
-    let stuck = instance(&device, &endless, 4096).unwrap();
-    let twin = instance(&device, &endless, 4096).unwrap();
+    let stuck = instance(&device, &endless, 64).unwrap();
     let mut runaway = step(&endless, &stuck);
-    let behind = Arc::clone(&device);
-    // The thread is left behind: nothing can end it.
-    thread::spawn(move || behind.run_batch(std::slice::from_mut(&mut runaway)));
-    started.recv_timeout(Duration::from_secs(60)).expect("the step starts");
-
-    let busy = TransferError::Busy { waited_ms: 20 };
-    assert_eq!(stuck.read_state(0, &mut [0; 4]), Err(busy.clone()));
-    assert_eq!(stuck.write_state(0, &[0; 4]), Err(busy.clone()));
-    assert_eq!(stuck.chunk_digests(64), Err(busy.clone()));
-    let peer = device.peer_copy().unwrap();
-    assert_eq!(peer.copy_state(&*stuck, &*twin, 0, 8), Err(busy.clone()));
-    assert_eq!(peer.copy_state(&*twin, &*stuck, 0, 8), Err(busy));
-    let again = device.run_batch(&mut [step(&endless, &stuck)]);
-    assert!(matches!(again, Err(DeviceError::Driver { .. })), "one step at a time: {again:?}");
-
-    let calm = program(|step| {
-        step.state[0] = 9;
-        Ok(())
-    });
-    let neighbour = instance(&device, &calm, 4).unwrap();
-    device.run_batch(&mut [step(&calm, &neighbour)]).unwrap();
-    assert_eq!(first_word(&neighbour), 9);
-    let used = QUOTA - device.memory().unwrap().available_bytes;
-    drop((stuck, twin, neighbour));
-    let still_used = QUOTA - device.memory().unwrap().available_bytes;
-    assert_eq!((used, still_used), (2 * 4112 + 20, 4112), "a runaway step keeps its memory");
-    assert!(device.health().is_working());
+    thread::spawn(move || device.run_batch(std::slice::from_mut(&mut runaway)));
+    started.recv_timeout(LIMIT).expect("the step starts");
+    assert_eq!(stuck.read_state(0, &mut [0; 4]), Err(TransferError::Device(lost)));
 }
 
 #[test]
 fn a_transfer_waits_for_the_step_to_end() {
-    let device = backend(1).open_host(0).unwrap();
-    let (entered, started) = std::sync::mpsc::sync_channel(1);
-    let (allow, allowed) = std::sync::mpsc::sync_channel::<()>(1);
-    let allowed = std::sync::Mutex::new(allowed);
-    let slow = program(move |step| {
-        entered.send(()).unwrap();
-        allowed.lock().unwrap().recv().unwrap();
-        step.state[0] = 5;
-        Ok(())
-    });
-    let running = instance(&device, &slow, 4).unwrap();
-    thread::scope(|scope| {
-        scope.spawn(|| device.run_batch(&mut [step(&slow, &running)]).unwrap());
-        started.recv().unwrap();
-        let reader = scope.spawn(|| first_word(&running));
-        allow.send(()).unwrap();
-        assert_eq!(reader.join().unwrap(), 5, "a read beside a step sees its end");
+    within(LIMIT, || {
+        let device = backend(1).open_host(0).unwrap();
+        let (entered, started) = std::sync::mpsc::sync_channel(1);
+        let (allow, allowed) = std::sync::mpsc::sync_channel::<()>(1);
+        let allowed = std::sync::Mutex::new(allowed);
+        let slow = program(move |step| {
+            entered.send(()).unwrap();
+            allowed.lock().unwrap().recv().unwrap();
+            step.state[0] = 5;
+            Ok(())
+        });
+        let running = instance(&device, &slow, 4).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(|| device.run_batch(&mut [step(&slow, &running)]).unwrap());
+            started.recv().unwrap();
+            let reader = scope.spawn(|| first_word(&running));
+            allow.send(()).unwrap();
+            assert_eq!(reader.join().unwrap(), 5, "a read beside a step sees its end");
+        });
     });
 }

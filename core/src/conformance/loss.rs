@@ -33,7 +33,10 @@ pub(super) fn loss_is_final(subject: &Subject) {
     let instance = &kernel.instance;
     assert_eq!(instance.read_state(0, &mut [0; 64]), gone);
     assert_eq!(instance.write_state(0, &[0; 64]), gone);
+    assert_eq!(instance.read_state(2, &mut [0; 128]), gone, "the loss comes before all else");
+    assert_eq!(instance.write_state(2, &[0; 128]), gone);
     assert_eq!(instance.chunk_digests(16).map(|_| ()), gone);
+    assert_eq!(instance.chunk_digests(0).map(|_| ()), gone);
     if let Some(peer) = device.peer_copy() {
         assert!(!peer.reaches(&**device), "nothing reaches a lost device");
         assert_eq!(peer.copy_state(&**instance, &**instance, 0, 64), gone);

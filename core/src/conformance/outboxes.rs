@@ -74,9 +74,7 @@ fn faults() -> Vec<(Vec<Incoming>, IsExpected)> {
         (vec![order(Command::Send, OBEY_OUTBOX_SLOTS + 3, 0)], |fault| {
             *fault == StepFault::OutboxOverflow { sent: 11, slots: OBEY_OUTBOX_SLOTS }
         }),
-        (vec![raw(1, 8), raw(2, 4)], |fault| {
-            matches!(fault, StepFault::MalformedMessage { slot: 1, .. })
-        }),
+        (vec![raw(1, 8), raw(2, 4)], |fault| matches!(fault, StepFault::MalformedMessage { .. })),
         (vec![raw(u32::MAX, 4)], |fault| {
             matches!(fault, StepFault::MalformedMessage { slot: 0, .. })
         }),

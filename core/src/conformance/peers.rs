@@ -1,6 +1,6 @@
 //! Copies between devices, where a backend offers them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::thread;
 
 use proptest::prelude::*;
@@ -39,16 +39,20 @@ pub(super) fn peer_copies_are_exact(subject: &Subject) {
 }
 
 pub(super) fn opposite_peer_copies_end(subject: &Subject) {
-    const WORDS: usize = 4096;
+    const WORDS: usize = 64;
+    const COPIES: usize = 2000;
     for other in reached(subject) {
         let peer = subject.device.peer_copy().expect("the device offered copies");
         let here = subject.kernel(&programs::fold(), &[5; WORDS]);
         let there = Kernel::new(&*other, &programs::fold(), &[], &[5; WORDS]);
         let (here, there) = (&*here.instance, &*there.instance);
+        let start = Barrier::new(2);
         thread::scope(|scope| {
             for (from, to) in [(here, there), (there, here)] {
+                let start = &start;
                 scope.spawn(move || {
-                    for _ in 0..50 {
+                    start.wait();
+                    for _ in 0..COPIES {
                         peer.copy_state(from, to, 0, WORDS as u64 * 4).expect("both devices work");
                     }
                 });

@@ -149,7 +149,7 @@ impl Device for HostDevice {
         let own = own.filter(|own| Arc::ptr_eq(&own.device, &self.core));
         let own = own.ok_or(InstanceError::ForeignProgram)?;
         check_state_bytes(request.state_bytes, self.limits.max_state_bytes)?;
-        let bytes = instance_bytes(&own.program, request.state_bytes);
+        let bytes = instance_bytes(&own.program, request);
         let memory = self.core.quota.reserve(bytes)?;
         let (program, function) = (Arc::clone(&own.program), Arc::clone(&own.function));
         let core = Arc::clone(&self.core);
@@ -195,9 +195,10 @@ impl PeerCopy for HostDevice {
         to.device.health.check()?;
         let smaller = from.state_bytes().min(to.state_bytes());
         check_range(offset_bytes, length_bytes, smaller)?;
-        from.copy_to(to, offset_bytes, length_bytes)?;
+        let copied = from.copy_to(to, offset_bytes, length_bytes);
         from.device.health.check()?;
-        Ok(to.device.health.check()?)
+        to.device.health.check()?;
+        copied
     }
 }
 

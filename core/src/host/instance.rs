@@ -62,10 +62,11 @@ impl HostInstance {
         self.state.copy_to(&to.state, range, self.device.transfer_wait)
     }
 
+    /// A device lost meanwhile is the answer, whatever the state says.
     fn with_state<T>(&self, work: impl FnOnce(&mut [u32]) -> T) -> Result<T, TransferError> {
+        let result = self.state.with(self.device.transfer_wait, work);
         self.device.health.check()?;
-        let result = self.state.with(self.device.transfer_wait, work)?;
-        Ok(self.device.health.watch(Ok(result))?)
+        result
     }
 }
 
@@ -111,8 +112,9 @@ impl fmt::Debug for HostInstance {
 }
 
 /// Bytes that an instance counts against the quota: state and parameters.
-pub(super) fn instance_bytes(program: &Program, state_bytes: u64) -> u64 {
-    state_bytes.saturating_add(parameter_block(program, &[]).len() as u64 * 4)
+pub(super) fn instance_bytes(program: &Program, request: &InstanceRequest<'_>) -> u64 {
+    let parameter_words = parameter_block(program, request.parameters).len() as u64;
+    request.state_bytes.saturating_add(parameter_words * 4)
 }
 
 /// Parameters filled up to what the program declares, then padded.
