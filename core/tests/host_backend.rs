@@ -333,7 +333,7 @@ fn a_runaway_step_keeps_nothing_but_itself() {
 
 #[test]
 fn a_transfer_that_waits_hears_of_a_loss() {
-    let wait = Duration::from_millis(50);
+    let wait = Duration::from_secs(1);
     let options = HostOptions::new(1).with_memory_bytes(QUOTA).with_transfer_wait(wait);
     let device = HostBackend::new(options).open_host(0).unwrap();
     let health = device.health().clone();
