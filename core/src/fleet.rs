@@ -47,6 +47,7 @@ mod error;
 mod handover;
 mod inject;
 mod kernel;
+mod launch;
 mod mailbox;
 mod report;
 mod router;
@@ -55,10 +56,8 @@ mod watchdog;
 mod worker;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
-
-use parking_lot::{Condvar, Mutex, RwLock};
 
 pub use builder::FleetBuilder;
 pub use channel::{ChannelLedger, Party};
@@ -74,12 +73,9 @@ pub use report::{MessageTotals, NotIdle, ShutdownReport, Waiting};
 pub use router::RoutingDecision;
 
 use crate::coordinator::MultiGpuCoordinator;
-use crate::device::{Device, InitialState};
-use crate::error::{InstanceError, TransferError};
+use crate::device::Device;
+use crate::error::TransferError;
 use crate::id::KernelId;
-use handover::{Blueprint, create_home};
-use kernel::{KernelCell, RunState};
-use mailbox::Mailbox;
 use runtime::Runtime;
 
 /// How long [`Fleet::remove`] and [`Fleet::read_state`] wait for a running step, beyond its limit.
@@ -122,72 +118,6 @@ impl Fleet {
     /// [`FleetError::UnknownDevice`].
     pub fn device(&self, index: usize) -> Result<Arc<dyn Device>, FleetError> {
         Ok(Arc::clone(&self.runtime.device(index)?.device))
-    }
-
-    /// Places a kernel, compiles its program there and creates its instance.
-    ///
-    /// # Errors
-    ///
-    /// [`LaunchError`]; nothing of the kernel is left then.
-    pub fn launch(&self, spec: KernelSpec) -> Result<KernelId, LaunchError> {
-        let name = spec.name.clone();
-        check_spec(&spec)?;
-        let id = KernelId::new(&spec.name);
-        let coordinator = &self.runtime.coordinator;
-        let placement = coordinator
-            .place_managed(id, &spec.options)
-            .map_err(|source| LaunchError::Place { kernel: name.clone(), source })?;
-        let device = placement.device;
-        let launched = self.create_kernel(id, spec, device);
-        if launched.is_err() {
-            // The record was made a moment ago and nobody else can have removed it.
-            let _ = coordinator.remove_managed(&id);
-        }
-        launched.map_err(|error| match error {
-            FleetError::Compile(source) => LaunchError::Compile { kernel: name, device, source },
-            FleetError::Instance(source) => LaunchError::Instance { kernel: name, device, source },
-            FleetError::Device(source) => {
-                LaunchError::Instance { kernel: name, device, source: InstanceError::from(source) }
-            }
-            other => LaunchError::Spec { kernel: name, reason: other.to_string() },
-        })
-    }
-
-    fn create_kernel(
-        &self,
-        id: KernelId,
-        spec: KernelSpec,
-        device: usize,
-    ) -> Result<KernelId, FleetError> {
-        let runtime = self.runtime.device(device)?;
-        let state_bytes = spec.state.len() as u64;
-        let blueprint =
-            Blueprint { program: &spec.program, parameters: &spec.parameters, state_bytes };
-        let home = create_home(&runtime, &blueprint, InitialState::Bytes(&spec.state))?;
-        let outputs = vec![None; spec.program.out_ports().len()];
-        let cell = Arc::new(KernelCell {
-            id,
-            program: spec.program,
-            parameters: spec.parameters,
-            state_bytes,
-            priority: spec.options.priority,
-            mailbox: Arc::new(Mailbox::new(spec.mailbox_capacity)),
-            run: Mutex::new(RunState::new(home, spec.start)),
-            quiet: Condvar::new(),
-            outputs: RwLock::new(outputs),
-            home_device: AtomicUsize::new(device),
-            steps: AtomicU64::new(0),
-            last_step_ms: AtomicU64::new(0),
-        });
-        self.runtime.kernels.write().insert(id, Arc::clone(&cell));
-        if runtime.lost.load(Ordering::Acquire)
-            && let Some(cause) = runtime.device.health().cause()
-        {
-            // The device went between placing and inserting, so its loss did not see the kernel.
-            self.runtime.lose_kernel(&cell, device, &cause.to_string());
-        }
-        self.runtime.settle(&cell, &mut cell.run.lock());
-        Ok(id)
     }
 
     /// Asks for a step without a message.
@@ -344,21 +274,4 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         self.stop(HOLD_MARGIN);
     }
-}
-
-fn check_spec(spec: &KernelSpec) -> Result<(), LaunchError> {
-    let wrong = |reason: String| Err(LaunchError::Spec { kernel: spec.name.clone(), reason });
-    let (given, declared) = (spec.parameters.len(), spec.program.parameter_words() as usize);
-    if spec.state.is_empty() || !spec.state.len().is_multiple_of(4) {
-        let bytes = spec.state.len();
-        return wrong(format!("a state of {bytes} bytes; it must be a positive multiple of 4"));
-    }
-    if given > declared {
-        let program = spec.program.name();
-        return wrong(format!("{given} parameter words, program `{program}` declares {declared}"));
-    }
-    if spec.mailbox_capacity == 0 {
-        return wrong("a mailbox of 0 messages; it must hold at least 1".to_owned());
-    }
-    Ok(())
 }

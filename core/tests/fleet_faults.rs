@@ -17,7 +17,7 @@ use hopwise_core::fleet::{
 use hopwise_core::host::{HostBackend, HostOptions};
 use hopwise_core::id::KernelId;
 use hopwise_core::message::Message;
-use hopwise_core::program::Program;
+use hopwise_core::program::{Grid, Program};
 use support::{PATIENCE, gives_up, hash_of, host_fleet, relay, touchy, within_time, words};
 
 fn on(device: usize) -> LaunchOptions {
@@ -207,10 +207,29 @@ fn a_failed_launch_leaves_nothing() {
         assert_eq!(counts, [0, 0]);
         let error = fleet.launch(KernelSpec::new("k", relay(), 6)).unwrap_err();
         assert!(error.to_string().contains("a state of 6 bytes"), "{error}");
+        let shader =
+            Program::builder("shader").wgsl("").pass("main", Grid::Messages).build().unwrap();
+        let error = fleet.launch(KernelSpec::new("k", shader, 8)).unwrap_err();
+        assert!(error.to_string().contains("device 1: program `shader` has no form for host"));
         let spec = KernelSpec::new("k", relay(), 8).with_parameters(vec![1]);
         let error = fleet.launch(spec).unwrap_err();
         assert!(error.to_string().contains("1 parameter words, program `relay` declares 0"));
     });
+}
+
+#[test]
+fn kernels_go_where_their_memory_fits() {
+    let options = HostOptions::new(0).with_device(1, 100).with_device(1, 1000);
+    let backend = HostBackend::new(options);
+    let fleet = Fleet::builder().backend(&backend).unwrap().build().unwrap();
+    let launch = |bytes| fleet.launch(KernelSpec::new("k", relay(), bytes));
+    let device = |kernel| fleet.status(&kernel).unwrap().device;
+    assert_eq!(device(launch(400).unwrap()), 1, "too large for device 0");
+    assert_eq!(device(launch(80).unwrap()), 0, "the least loaded");
+    assert_eq!(device(launch(80).unwrap()), 1, "device 0 has 4 bytes left");
+    let error = launch(4000).unwrap_err().to_string();
+    assert!(error.contains("device 1: a state of 4000 bytes exceeds the device's limit of 1000"));
+    assert!(matches!(launch(800).unwrap_err(), LaunchError::Place { .. }));
 }
 
 #[test]

@@ -111,6 +111,14 @@ pub enum LaunchError {
         /// The coordinator's refusal.
         source: CoordinatorError,
     },
+    /// No device of the fleet can ever run it.
+    #[error("no device can run kernel `{kernel}`: {reasons}")]
+    Unsuitable {
+        /// The kernel's name.
+        kernel: String,
+        /// Each device with its reason.
+        reasons: String,
+    },
     /// The program does not compile on the chosen device.
     #[error("kernel `{kernel}` on device {device}: {source}")]
     Compile {
