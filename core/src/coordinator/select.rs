@@ -50,6 +50,11 @@ impl Wish<'_> {
         self.refuse_facts(slot).or_else(|| self.refuse_figures(slot, view))
     }
 
+    /// The same wish for whatever device.
+    pub(super) fn without_preference(self) -> Self {
+        Self { preferred: &[], ..self }
+    }
+
     fn refuse_facts(&self, slot: &DeviceSlot) -> Option<RefusalReason> {
         let found = slot.facts.backend;
         if let Some(wanted) = self.options.backend.filter(|&wanted| wanted != found) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::select::{capability_figure, turns_until};
+use super::select::{Wish, capability_figure, turns_until};
 use super::slot::{DeviceSlot, SlotView};
 use super::{
     CoordinatorError, CoordinatorEvent, DeviceState, DeviceStatus, DeviceUnregisterResult,
@@ -34,14 +34,20 @@ struct Berth {
     link_us: f64,
 }
 
+impl Wish<'_> {
+    fn fits(&self, berth: &Berth) -> bool {
+        self.refuse(&berth.slot, berth.view).is_none()
+    }
+}
+
 impl MultiGpuCoordinator {
     /// Takes a device out of service. At once it is *leaving*: it is not selected, takes nothing
     /// new, relays nothing, and every migration to it has ended. Its kernels stay mapped to it.
     ///
     /// For every kernel the answer holds a plan or names it as an orphan. Plans count one another, so
     /// together they fit; they follow the configured strategy, and where that does not care, the
-    /// nearest device comes first; they heed what the kernel asked for when it was placed. Nothing
-    /// is reserved: call [`request_planned_migration`](Self::request_planned_migration) for each,
+    /// nearest device comes first; they heed what the kernel asked for when it was placed, but where
+    /// no preferred device has room others will do. Nothing is reserved: call [`request_planned_migration`](Self::request_planned_migration) for each,
     /// which may be refused if the world has changed. A kernel whose migration is running is planned
     /// to where it goes.
     ///
@@ -176,10 +182,13 @@ impl MultiGpuCoordinator {
     ) -> Result<Option<Arc<DeviceSlot>>> {
         let mut asked = passenger.options.as_deref().cloned().unwrap_or_default();
         asked.required_memory_bytes = passenger.bytes;
-        let wish = self.wish(&asked);
-        let fits = |berth: &&Berth| wish.refuse(&berth.slot, berth.view).is_none();
+        let mut wish = self.wish(&asked);
+        if !berths.iter().any(|berth| wish.fits(berth)) {
+            wish = wish.without_preference();
+        }
+        let fits = |berth: &&Berth| wish.fits(berth);
         let index = if self.config.load_balancing == LoadBalancingStrategy::Custom {
-            if !berths.iter().any(|berth| fits(&berth)) {
+            if !berths.iter().any(|berth| wish.fits(berth)) {
                 return Ok(None);
             }
             let index = self.ask_selector(statuses, &asked)?;
