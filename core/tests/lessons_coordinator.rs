@@ -1,7 +1,9 @@
 //! Scenarios in which another coordinator of this shape goes wrong, each as a test.
 
-#[path = "coordinator_support/support.rs"]
-mod support;
+#[path = "coordinator_support/machine.rs"]
+mod machine;
+#[path = "coordinator_support/watchdog.rs"]
+mod watchdog;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
@@ -13,7 +15,8 @@ use hopwise_core::{
     LoadBalancingStrategy, MigrationPriority, MultiGpuConfig, MultiGpuCoordinator, Refusal,
     RefusalReason,
 };
-use support::{gpu, machine, within};
+use machine::{gpu, machine};
+use watchdog::within;
 
 fn assigned(coordinator: &MultiGpuCoordinator, count: usize, device: usize) -> Vec<KernelId> {
     let kernels: Vec<_> = (0..count).map(|number| KernelId::new(format!("k{number}"))).collect();
