@@ -1,4 +1,5 @@
 //! Strategies, options and states: who is chosen, and why the others are not.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
 #[path = "coordinator_support/machine.rs"]
 mod machine;

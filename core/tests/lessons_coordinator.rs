@@ -1,4 +1,5 @@
 //! Scenarios in which another coordinator of this shape goes wrong, each as a test.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in its helpers")]
 
 #[path = "coordinator_support/machine.rs"]
 mod machine;
