@@ -62,7 +62,7 @@ fn routes_reach_a_leaving_device_but_do_not_pass_it() -> Result<()> {
         chain.set_connection_both(link).expect("both devices are in it");
     }
     coordinator.set_topology(chain)?;
-    let kind = |from, to| coordinator.route(from, to, 4096).map(|route| route.kind);
+    let kind = |from, to| coordinator.routes().route(from, to, 4096).map(|route| route.kind);
     assert_eq!(kind(0, 2), Some(RouteKind::MultiHop));
     coordinator
         .place_managed(KernelId::new("stays"), &LaunchOptions::new().with_preferred_devices([1]))?;
