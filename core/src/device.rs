@@ -20,7 +20,8 @@ use crate::program::Program;
 /// # Implementing
 ///
 /// Every method may be called from several threads at once; [`run_batch`](Self::run_batch) is
-/// called by at most [`DeviceInfo::workers`] threads. Methods may block on the driver but never
+/// called by at most [`DeviceInfo::workers`] threads, not counting those that were given up in a
+/// step without end. Methods may block on the driver but never
 /// call back into `core`. After a loss every method returns the latched cause: read it from
 /// [`health`](Self::health), not from call results. The conformance suite
 /// (feature `conformance`) is the law for implementers.

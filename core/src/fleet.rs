@@ -81,6 +81,9 @@ use runtime::Runtime;
 /// How long [`Fleet::remove`] and [`Fleet::read_state`] wait for a running step, beyond its limit.
 const HOLD_MARGIN: Duration = Duration::from_secs(1);
 
+/// The longest time for which threads are waited for when a fleet stops.
+const LONGEST_PATIENCE: Duration = Duration::from_secs(3600);
+
 /// Runs kernels on devices. See the [module's description](self).
 ///
 /// Dropping a fleet stops it without waiting for work to finish; [`Fleet::shutdown`] says what was
@@ -149,14 +152,22 @@ impl Fleet {
             Err(FleetError::Failed { .. } | FleetError::Lost { .. }) => None,
             Err(other) => return Err(other),
         };
-        self.runtime.coordinator.remove_managed(kernel)?;
-        cell.run.lock().phase = KernelPhase::Removed;
-        drop(hold);
-        self.runtime.kernels.write().remove(kernel);
         let reason = DeliveryReason::Removed { kernel: *kernel };
-        let waiters = cell.mailbox.close(reason.clone());
-        let dead_letters = self.runtime.discard(&cell.mailbox, &reason);
+        let waiters = {
+            let mut run = cell.run.lock();
+            // A kernel that could not be held was stopped or lost, and who holds it moves it.
+            let revived = matches!(run.phase, KernelPhase::Ready | KernelPhase::Running);
+            if hold.is_none() && (run.held || revived) {
+                return Err(FleetError::HeldAlready { kernel: *kernel });
+            }
+            run.phase = KernelPhase::Removed;
+            cell.mailbox.close(reason.clone())
+        };
+        drop(hold);
+        self.runtime.depart(&cell);
         self.runtime.wake(waiters);
+        let dead_letters = self.runtime.discard(&cell.mailbox, &reason);
+        self.runtime.coordinator.remove_managed(kernel)?;
         Ok(RemovedKernel { kernel: *kernel, dead_letters })
     }
 
@@ -235,38 +246,40 @@ impl Fleet {
     ///
     /// [`NotIdle`] says who waits for whom, and names a deadlocked circle if there is one.
     pub fn wait_idle(&self, timeout: Duration) -> Result<(), NotIdle> {
-        if self.runtime.wait_idle_until(Instant::now() + timeout) {
+        if self.runtime.wait_idle_until(deadline_after(timeout)) {
             return Ok(());
         }
         Err(self.runtime.not_idle())
     }
 
     /// Stops the fleet: lets kernels finish what is under way until the deadline, then stops its
-    /// threads. Senders and endpoints are closed.
+    /// threads after the batches that they run. Senders and endpoints are closed; what an endpoint
+    /// holds can still be received.
     pub fn shutdown(mut self, deadline: Duration) -> ShutdownReport {
         self.runtime.closing.store(true, Ordering::Release);
-        self.runtime.wait_idle_until(Instant::now() + deadline);
-        self.stop(self.runtime.step_limit + HOLD_MARGIN)
+        self.runtime.wait_idle_until(deadline_after(deadline));
+        self.stop(self.hold_limit())
     }
 
     fn stop(&mut self, patience: Duration) -> ShutdownReport {
         let Some(watchdog) = self.watchdog.take() else { return ShutdownReport::default() };
-        let deadline = Instant::now() + patience;
-        let left_behind =
-            self.runtime.all_devices().iter().map(|device| device.stop_workers(deadline)).sum();
+        self.runtime.closing.store(true, Ordering::Release);
+        // First the watchdog, which starts workers. It sleeps for at most 50 ms and makes no driver
+        // call, so it ends.
         drop(watchdog.stop);
-        // It sleeps for at most 50 ms and makes no driver call, so this ends.
         let _ = watchdog.thread.join();
+        let devices = self.runtime.all_devices();
+        devices.iter().for_each(|device| device.ask_to_stop());
+        let deadline = Instant::now() + patience.min(LONGEST_PATIENCE);
+        let left_behind = devices.iter().map(|device| device.join_workers(deadline)).sum();
+        self.runtime.close_mailboxes();
         let abandoned = self.runtime.unfinished();
-        for channel in self.runtime.channels.read().iter() {
-            // Nobody is left to run, so there is nobody to wake but host threads.
-            let _ = channel.to.mailbox.close(DeliveryReason::ShuttingDown);
-        }
+        self.runtime.let_go();
         ShutdownReport { abandoned, threads_left_behind: left_behind }
     }
 
     fn hold_limit(&self) -> Duration {
-        self.runtime.step_limit + HOLD_MARGIN
+        self.runtime.step_limit.saturating_add(HOLD_MARGIN)
     }
 }
 
@@ -274,4 +287,9 @@ impl Drop for Fleet {
     fn drop(&mut self) {
         self.stop(HOLD_MARGIN);
     }
+}
+
+/// When a time-out ends; `None` when that is beyond what a clock can say.
+fn deadline_after(timeout: Duration) -> Option<Instant> {
+    Instant::now().checked_add(timeout)
 }

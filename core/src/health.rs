@@ -105,7 +105,7 @@ impl DeviceHealth {
         match result {
             Err(error) => {
                 self.latch(error.clone());
-                Err(error)
+                Err(self.cause().unwrap_or(error))
             }
             Ok(value) => self.check().map(|()| value),
         }

@@ -83,9 +83,13 @@ pub struct StepOutput {
 ///
 /// The fault that stops the kernel. Nothing of the outbox is to be delivered then.
 pub fn read(words: &[u32], program: &Program) -> Result<StepOutput, StepFault> {
-    let [sent, _, overflow, flags] = words[..HEADER_WORDS] else {
+    let [sent, _, overflow, flags, ..] = *words else {
         return Err(malformed(0, "the outbox is shorter than its header".to_owned()));
     };
+    let (length, needed) = (words.len(), program.outbox_words());
+    if length < needed {
+        return Err(malformed(0, format!("the outbox has {length} words, it needs {needed}")));
+    }
     if flags & FLAG_FAULT != 0 {
         #[expect(clippy::cast_possible_truncation, reason = "the code is sixteen bits")]
         let code = (flags >> 8) as u16;

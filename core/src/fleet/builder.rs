@@ -18,6 +18,9 @@ use crate::error::DeviceError;
 /// How long a batch of steps may run unless the builder says otherwise.
 const DEFAULT_STEP_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long the idle threads of a device that is closed are given to end.
+const RETIRE_PATIENCE: Duration = Duration::from_secs(1);
+
 /// Describes a fleet. Devices get the indices 0, 1, 2... in the order in which they are given.
 #[derive(Debug)]
 pub struct FleetBuilder {
@@ -95,6 +98,12 @@ impl FleetBuilder {
         runtime.coordinator.set_activity_source(Arc::new(move |kernel| {
             for_activity.upgrade().and_then(|runtime| runtime.activity(kernel))
         }));
+        let for_observer = Arc::downgrade(&runtime);
+        runtime.coordinator.add_observer(move |event| {
+            if let Some(runtime) = for_observer.upgrade() {
+                runtime.observe(event);
+            }
+        });
         let (stop, stopped) = bounded(0);
         let for_watchdog = Arc::clone(&runtime);
         let thread = std::thread::Builder::new()
@@ -125,9 +134,14 @@ impl Fleet {
             added
         };
         info.index = added.index;
-        added.start_workers(&self.runtime).map_err(unavailable)?;
-        // An index is used once in a fleet's life, so the coordinator does not know it yet.
-        self.runtime.coordinator.register_device(info).map_err(unavailable)?;
+        let started = added
+            .start_workers(&self.runtime)
+            .map_err(unavailable)
+            .and_then(|()| self.runtime.coordinator.register_device(info).map_err(unavailable));
+        if let Err(error) = started {
+            self.retire(&added);
+            return Err(error);
+        }
         let (runtime, lost) = (Arc::downgrade(&self.runtime), Arc::downgrade(&added));
         device.health().on_loss(Box::new(move |cause| {
             if let (Some(runtime), Some(device)) = (runtime.upgrade(), lost.upgrade()) {
@@ -135,6 +149,13 @@ impl Fleet {
             }
         }));
         Ok(added.index)
+    }
+
+    /// Stops a device's threads and forgets it. Its index is not used again.
+    fn retire(&self, device: &DeviceRuntime) {
+        self.runtime.devices.write()[device.index] = None;
+        device.ask_to_stop();
+        device.join_workers(Instant::now() + RETIRE_PATIENCE);
     }
 
     /// Unregisters a device that has no kernels, stops its threads and lets go of it. Its index is
@@ -157,8 +178,7 @@ impl Fleet {
         if kernels > 0 {
             return Err(FleetError::DeviceInUse { device: index, kernels });
         }
-        self.runtime.devices.write()[index] = None;
-        device.stop_workers(Instant::now() + self.runtime.step_limit);
+        self.retire(&device);
         Ok(())
     }
 }

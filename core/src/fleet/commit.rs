@@ -20,8 +20,6 @@ const MOST_ATTEMPTS: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) cell: Arc<KernelCell>,
-    /// The step was asked for by *start* or *run again*.
-    started: bool,
     /// Senders for whom there is room now.
     pub(crate) waiters: Waiters,
 }
@@ -49,9 +47,9 @@ impl Runtime {
             return None;
         }
         run.step_number += 1;
-        let started = std::mem::take(&mut run.again);
+        run.asked = std::mem::take(&mut run.again);
         let (mut inbox, mut outbox) = spare.pop().unwrap_or_default();
-        inbox::begin(&mut inbox, cell.program.inbox_slot_words(), run.step_number, started);
+        inbox::begin(&mut inbox, cell.program.inbox_slot_words(), run.step_number, run.asked);
         for parcel in &parcels {
             let channel = &parcel.channel;
             let payload = parcel.message.payload.as_bytes();
@@ -65,7 +63,7 @@ impl Runtime {
         self.settle(cell, &mut run);
         drop(run);
         let step = Step { instance, inbox, outbox, outcome: StepOutcome::NotStarted };
-        Some((Ticket { cell: Arc::clone(cell), started, waiters }, step))
+        Some((Ticket { cell: Arc::clone(cell), waiters }, step))
     }
 
     /// Concludes a step by its outcome. `failure` is what the batch as a whole reported.
@@ -87,7 +85,7 @@ impl Runtime {
                 Err(fault) => self.fail_kernel(cell, fault),
             },
             StepOutcome::Faulted(fault) => self.fail_kernel(cell, fault.clone()),
-            StepOutcome::NotStarted => self.retry(ticket, failure),
+            StepOutcome::NotStarted => self.retry(cell, failure),
             StepOutcome::Unknown => {
                 let reason = failure.map(|error| format!(": {error}")).unwrap_or_default();
                 let cause = format!("nobody knows whether its last step was applied{reason}");
@@ -105,9 +103,11 @@ impl Runtime {
         for parcel in run.in_flight.drain(..) {
             parcel.channel.note_delivered();
         }
+        run.asked = false;
         let unbound = number(cell, &mut run, output.messages);
         run.again |= output.run_again;
         run.attempts = 0;
+        cell.retries.store(false, Ordering::Relaxed);
         run.phase = KernelPhase::Ready;
         cell.steps.fetch_add(1, Ordering::Relaxed);
         device.steps.fetch_add(1, Ordering::Relaxed);
@@ -123,19 +123,18 @@ impl Runtime {
         }
     }
 
-    /// Returns a step that did not begin to where it was, and stops the kernel when that happened
-    /// too often.
-    fn retry(&self, ticket: &Ticket, failure: Option<&DeviceError>) {
-        let cell = &ticket.cell;
+    /// Returns a step that did not begin to where it was, to be tried again in a batch of its own,
+    /// and stops the kernel when that happened too often.
+    fn retry(&self, cell: &Arc<KernelCell>, failure: Option<&DeviceError>) {
         let mut run = cell.run.lock();
         if run.phase != KernelPhase::Running {
             return;
         }
         run.attempts += 1;
         if run.attempts < MOST_ATTEMPTS {
-            cell.mailbox.put_back(std::mem::take(&mut run.in_flight));
-            run.again |= ticket.started;
+            run.undo_step(&cell.mailbox);
             run.step_number -= 1;
+            cell.retries.store(true, Ordering::Relaxed);
             run.phase = KernelPhase::Ready;
             self.settle(cell, &mut run);
             return;

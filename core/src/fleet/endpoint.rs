@@ -8,8 +8,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use super::channel::{Channel, Party};
+use super::deadline_after;
 use super::error::{DeliveryReason, ReceiveError, SendError, SendReason};
-use super::mailbox::{Mailbox, Parcel, Refused, Waiters};
+use super::mailbox::{Mailbox, Parcel, Refused, Waiters, new_token};
 use super::runtime::Runtime;
 use crate::id::ChannelId;
 use crate::message::{Envelope, Message};
@@ -65,7 +66,7 @@ impl HostSender {
     ///
     /// As [`try_send`](Self::try_send).
     pub fn send_timeout(&self, message: Message, timeout: Duration) -> Result<(), SendError> {
-        self.push(message, Some(Instant::now() + timeout))
+        self.push(message, deadline_after(timeout))
     }
 
     /// Sends, awaiting room. Works with any executor.
@@ -74,7 +75,7 @@ impl HostSender {
     ///
     /// As [`send`](Self::send).
     pub fn send_async(&self, message: Message) -> SendFuture<'_> {
-        SendFuture { sender: self, message: Some(message) }
+        SendFuture { sender: self, message: Some(message), token: new_token() }
     }
 
     fn push(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
@@ -82,9 +83,14 @@ impl HostSender {
         // Counted as busy, so that nobody finds the fleet idle between the push and the wake-up.
         self.runtime.add_busy();
         let pushed = self.channel.to.mailbox.push_from_host(&self.channel, message, deadline);
-        let pushed = pushed.map_err(refused).map(|()| self.runtime.wake_receiver(&self.channel));
+        let pushed = pushed.map_err(refused).map(|waiters| self.arrived(waiters));
         self.runtime.remove_busy();
         pushed
+    }
+
+    fn arrived(&self, waiters: Waiters) {
+        self.runtime.wake(waiters);
+        self.runtime.wake_receiver(&self.channel);
     }
 
     fn check(&self, message: Message) -> Result<Message, SendError> {
@@ -116,6 +122,7 @@ fn refused(refused: Refused<Message>) -> SendError {
 pub struct SendFuture<'a> {
     sender: &'a HostSender,
     message: Option<Message>,
+    token: u64,
 }
 
 impl Future for SendFuture<'_> {
@@ -130,10 +137,11 @@ impl Future for SendFuture<'_> {
         };
         sender.runtime.add_busy();
         let channel = &sender.channel;
-        let pushed = channel.to.mailbox.push_or_wake(channel, message, context.waker());
+        let waiting = (self.token, context.waker().clone());
+        let pushed = channel.to.mailbox.push_or_wake(channel, message, waiting);
         let poll = match pushed {
-            Ok(()) => {
-                sender.runtime.wake_receiver(channel);
+            Ok(waiters) => {
+                sender.arrived(waiters);
                 Poll::Ready(Ok(()))
             }
             Err(Refused::Full(message)) => {
@@ -159,7 +167,9 @@ pub struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(runtime: Arc<Runtime>, name: String, capacity: usize) -> Self {
-        Self { runtime, name, mailbox: Arc::new(Mailbox::new(capacity.max(1))) }
+        let mailbox = Arc::new(Mailbox::new(capacity.max(1)));
+        runtime.know_endpoint(&mailbox);
+        Self { runtime, name, mailbox }
     }
 
     /// The name under which reports list it.
@@ -198,7 +208,7 @@ impl Endpoint {
     ///
     /// As [`try_recv`](Self::try_recv).
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Envelope, ReceiveError> {
-        self.conclude(self.mailbox.take_one(Some(Instant::now() + timeout)))
+        self.conclude(self.mailbox.take_one(deadline_after(timeout)))
     }
 
     /// Receives, awaiting a message. Works with any executor.
@@ -207,7 +217,7 @@ impl Endpoint {
     ///
     /// As [`recv`](Self::recv).
     pub fn recv_async(&self) -> ReceiveFuture<'_> {
-        ReceiveFuture { endpoint: self }
+        ReceiveFuture { endpoint: self, token: new_token() }
     }
 
     pub(crate) fn mailbox(&self) -> &Arc<Mailbox> {
@@ -248,13 +258,15 @@ impl Drop for Endpoint {
 #[must_use = "a future does nothing unless it is awaited"]
 pub struct ReceiveFuture<'a> {
     endpoint: &'a Endpoint,
+    token: u64,
 }
 
 impl Future for ReceiveFuture<'_> {
     type Output = Result<Envelope, ReceiveError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.endpoint.mailbox.take_or_wake(context.waker()) {
+        let waiting = (self.token, context.waker().clone());
+        match self.endpoint.mailbox.take_or_wake(waiting) {
             Err(None) => Poll::Pending,
             taken => Poll::Ready(self.endpoint.conclude(taken)),
         }

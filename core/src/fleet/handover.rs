@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use super::Fleet;
 use super::error::FleetError;
 use super::kernel::{Home, KernelCell, KernelPhase};
 use super::runtime::Runtime;
 use super::worker::DeviceRuntime;
+use super::{Fleet, deadline_after};
 use crate::coordinator::{KernelMigrationPlan, MigrationRequest};
 use crate::device::{Device, InitialState, InstanceRequest, KernelInstance};
 use crate::id::KernelId;
@@ -173,7 +173,7 @@ impl Fleet {
     /// [`FleetError`]: an unknown, stopped, lost or already held kernel, or a step that does not
     /// end in time. The kernel then goes on as before.
     pub fn hold(&self, kernel: &KernelId, timeout: Duration) -> Result<HeldKernel, FleetError> {
-        let deadline = Instant::now() + timeout;
+        let deadline = deadline_after(timeout);
         let cell = self.runtime.kernel(kernel)?;
         let mut run = cell.run.lock();
         cell.usable(&run.phase)?;
@@ -183,8 +183,13 @@ impl Fleet {
         run.held = true;
         self.runtime.settle(&cell, &mut run);
         while run.phase == KernelPhase::Running {
-            if cell.quiet.wait_until(&mut run, deadline).timed_out() {
-                break;
+            match deadline {
+                None => cell.quiet.wait(&mut run),
+                Some(deadline) => {
+                    if cell.quiet.wait_until(&mut run, deadline).timed_out() {
+                        break;
+                    }
+                }
             }
         }
         let outcome = match &run.phase {

@@ -15,12 +15,15 @@ pub enum MessageFaultKind {
     Reorder,
 }
 
-/// A fault that strikes once: the n-th delivery between kernels, counted over the whole fleet.
+/// A fault that strikes once: the n-th attempt to deliver a message from kernel to kernel, counted
+/// over the whole fleet. An attempt that found no room counts, and is struck when it is made again.
+///
+/// A reordered message is lost in effect when no other follows on its channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MessageFault {
     /// What happens.
     pub kind: MessageFaultKind,
-    /// To which delivery, from 1.
+    /// To which attempt, from 1.
     pub nth: u64,
 }
 

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use serde::{Deserialize, Serialize};
 
 use super::channel::Channel;
-use super::error::{DeliveryReason, FleetError};
+use super::error::FleetError;
 use super::mailbox::{Mailbox, Parcel};
 use super::worker::DeviceRuntime;
 use crate::coordinator::{KernelPriority, LaunchOptions};
@@ -155,6 +155,8 @@ pub(crate) struct KernelCell {
     pub(crate) outputs: RwLock<Vec<Option<Arc<Channel>>>>,
     /// A copy of the home's device index, read without the lock.
     pub(crate) home_device: AtomicUsize,
+    /// The device did not start its last step: it is tried again in a batch of its own.
+    pub(crate) retries: AtomicBool,
     pub(crate) steps: AtomicU64,
     /// Milliseconds between the fleet's start and the last committed step.
     pub(crate) last_step_ms: AtomicU64,
@@ -179,6 +181,8 @@ pub(crate) struct RunState {
     pub(crate) again: bool,
     /// Number of the last step that began.
     pub(crate) step_number: u64,
+    /// The running step was asked for by *start* or *run again*.
+    pub(crate) asked: bool,
     /// Messages that the running step works on; they go back to the mailbox if it did not happen.
     pub(crate) in_flight: Vec<Parcel>,
     /// Committed output that is not delivered yet. While there is some, no step runs.
@@ -201,6 +205,7 @@ impl RunState {
             queued_on: None,
             again: start,
             step_number: 0,
+            asked: false,
             in_flight: Vec::new(),
             pending: VecDeque::new(),
             delivering: false,
@@ -225,6 +230,17 @@ impl RunState {
             || self.delivering
             || !self.pending.is_empty()
             || self.held
+    }
+
+    /// Whether there is something that the kernel would do if it could.
+    pub(crate) fn has_work(&self, mailbox: &Mailbox) -> bool {
+        self.again || mailbox.len() > 0
+    }
+
+    /// Gives what the running step took back to the kernel.
+    pub(crate) fn undo_step(&mut self, mailbox: &Mailbox) {
+        mailbox.put_back(std::mem::take(&mut self.in_flight));
+        self.again |= std::mem::take(&mut self.asked);
     }
 
     pub(crate) fn device(&self) -> usize {
@@ -260,9 +276,5 @@ impl KernelCell {
             KernelPhase::Lost { cause } => Err(FleetError::Lost { kernel, cause: cause.clone() }),
             KernelPhase::Removed => Err(FleetError::UnknownKernel { kernel }),
         }
-    }
-
-    pub(crate) fn failed(&self, fault: StepFault) -> DeliveryReason {
-        DeliveryReason::Failed { kernel: self.id, fault }
     }
 }

@@ -1,7 +1,7 @@
 //! Launching a kernel: checks, placement, its instance and its record.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
@@ -75,6 +75,7 @@ impl Fleet {
             quiet: Condvar::new(),
             outputs: RwLock::new(outputs),
             home_device: AtomicUsize::new(device),
+            retries: AtomicBool::new(false),
             steps: AtomicU64::new(0),
             last_step_ms: AtomicU64::new(0),
         });
@@ -102,7 +103,10 @@ impl Fleet {
                 reasons.push(format!("device {}: {reason}", runtime.index));
             }
         }
-        if reasons.len() == devices.len() {
+        if devices.is_empty() {
+            reasons.push("the fleet has no device; add one".to_owned());
+        }
+        if reasons.len() >= devices.len() {
             let kernel = spec.name.clone();
             return Err(LaunchError::Unsuitable { kernel, reasons: reasons.join("; ") });
         }

@@ -1,11 +1,13 @@
 //! A bounded queue of messages that belongs to a kernel or an endpoint, not to a device.
 
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::time::Instant;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::channel::Channel;
 use super::error::DeliveryReason;
@@ -45,8 +47,17 @@ struct Inner {
     queue: VecDeque<Parcel>,
     refuses: Refuses,
     waiting_kernels: Vec<Weak<KernelCell>>,
-    waiting_senders: Vec<Waker>,
-    waiting_receivers: Vec<Waker>,
+    waiting_senders: Vec<Waiting>,
+    waiting_receivers: Vec<Waiting>,
+}
+
+/// A future that waits: its token, so that polling it again replaces its waker, and the waker.
+type Waiting = (u64, Waker);
+
+/// A token for a new future.
+pub(crate) fn new_token() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
 /// Whose messages the mailbox refuses, and why.
@@ -67,12 +78,22 @@ pub(crate) enum Refused<T> {
     Closed(T, Arc<DeliveryReason>),
 }
 
-/// Who is to be woken because there is room now. Waking needs locks, so it is done after the
-/// mailbox's own lock is released.
-#[must_use = "those who wait for room must be woken"]
+/// Who is to be woken because of a change in a mailbox. Waking needs locks and calls user code, so
+/// it is done when no lock is held, with [`Runtime::wake`](super::runtime::Runtime::wake).
+#[must_use = "those who wait must be woken"]
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
     pub(crate) kernels: Vec<Arc<KernelCell>>,
+    futures: Vec<Waiting>,
+}
+
+impl Waiters {
+    /// Wakes the futures. A waker that panics harms nobody.
+    pub(crate) fn wake_futures(&mut self) {
+        for (_, waker) in self.futures.drain(..) {
+            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        }
+    }
 }
 
 impl Mailbox {
@@ -85,6 +106,10 @@ impl Mailbox {
         }
     }
 
+    pub(crate) fn is_full(&self) -> bool {
+        self.len() >= self.capacity
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().queue.len()
     }
@@ -94,7 +119,7 @@ impl Mailbox {
         &self,
         parcel: Parcel,
         sender: &Arc<KernelCell>,
-    ) -> Result<(), Refused<Parcel>> {
+    ) -> Result<Waiters, Refused<Parcel>> {
         let mut inner = self.inner.lock();
         if let Refuses::Everybody(reason) = &inner.refuses {
             return Err(Refused::Closed(parcel, Arc::clone(reason)));
@@ -107,8 +132,7 @@ impl Mailbox {
             }
             return Err(Refused::Full(parcel));
         }
-        self.accept(inner, parcel);
-        Ok(())
+        Ok(self.accept(inner, parcel))
     }
 
     /// Appends what the host sent, numbering it: number and place in the queue are given together,
@@ -119,7 +143,7 @@ impl Mailbox {
         channel: &Arc<Channel>,
         message: Message,
         deadline: Option<Instant>,
-    ) -> Result<(), Refused<Message>> {
+    ) -> Result<Waiters, Refused<Message>> {
         let mut inner = self.inner.lock();
         loop {
             if let Some(reason) = inner.refuses.host() {
@@ -127,8 +151,8 @@ impl Mailbox {
             }
             if inner.queue.len() < self.capacity {
                 let sequence = channel.next_sequence();
-                self.accept(inner, Parcel { channel: Arc::clone(channel), sequence, message });
-                return Ok(());
+                let parcel = Parcel { channel: Arc::clone(channel), sequence, message };
+                return Ok(self.accept(inner, parcel));
             }
             match deadline {
                 None => self.room.wait(&mut inner),
@@ -142,36 +166,35 @@ impl Mailbox {
         }
     }
 
-    /// As [`push_from_host`](Self::push_from_host), but remembers `waker` instead of blocking.
+    /// As [`push_from_host`](Self::push_from_host), but remembers who waits instead of blocking.
     pub(crate) fn push_or_wake(
         &self,
         channel: &Arc<Channel>,
         message: Message,
-        waker: &Waker,
-    ) -> Result<(), Refused<Message>> {
+        waiting: Waiting,
+    ) -> Result<Waiters, Refused<Message>> {
         let mut inner = self.inner.lock();
         if let Some(reason) = inner.refuses.host() {
             return Err(Refused::Closed(message, reason));
         }
         if inner.queue.len() >= self.capacity {
-            remember(&mut inner.waiting_senders, waker);
+            remember(&mut inner.waiting_senders, waiting);
             return Err(Refused::Full(message));
         }
         let sequence = channel.next_sequence();
-        self.accept(inner, Parcel { channel: Arc::clone(channel), sequence, message });
-        Ok(())
+        Ok(self.accept(inner, Parcel { channel: Arc::clone(channel), sequence, message }))
     }
 
-    /// Queues a parcel unless it came before, and tells receivers.
-    fn accept(&self, mut inner: parking_lot::MutexGuard<'_, Inner>, parcel: Parcel) {
+    /// Queues a parcel unless it came before.
+    fn accept(&self, mut inner: MutexGuard<'_, Inner>, parcel: Parcel) -> Waiters {
         if !parcel.channel.arrived(parcel.sequence) {
-            return;
+            return Waiters::default();
         }
         inner.queue.push_back(parcel);
-        let wakers = std::mem::take(&mut inner.waiting_receivers);
+        let futures = std::mem::take(&mut inner.waiting_receivers);
         drop(inner);
         self.arrival.notify_one();
-        wakers.into_iter().for_each(Waker::wake);
+        Waiters { kernels: Vec::new(), futures }
     }
 
     /// Moves up to `most` messages into `into`, oldest first.
@@ -207,10 +230,10 @@ impl Mailbox {
         }
     }
 
-    /// Takes the oldest message, or remembers `waker` for the next arrival.
+    /// Takes the oldest message, or remembers who waits for the next arrival.
     pub(crate) fn take_or_wake(
         &self,
-        waker: &Waker,
+        waiting: Waiting,
     ) -> Result<(Parcel, Waiters), Option<DeliveryReason>> {
         let mut inner = self.inner.lock();
         if let Some(parcel) = inner.queue.pop_front() {
@@ -219,7 +242,7 @@ impl Mailbox {
         if let Refuses::Everybody(reason) = &inner.refuses {
             return Err(Some(DeliveryReason::clone(reason)));
         }
-        remember(&mut inner.waiting_receivers, waker);
+        remember(&mut inner.waiting_receivers, waiting);
         Err(None)
     }
 
@@ -235,23 +258,23 @@ impl Mailbox {
     pub(crate) fn close(&self, reason: DeliveryReason) -> Waiters {
         let mut inner = self.inner.lock();
         inner.refuses = Refuses::Everybody(Arc::new(reason));
-        let receivers = std::mem::take(&mut inner.waiting_receivers);
-        let waiters = self.made_room(inner);
+        let mut receivers = std::mem::take(&mut inner.waiting_receivers);
+        let mut waiters = self.made_room(inner);
         self.arrival.notify_all();
-        receivers.into_iter().for_each(Waker::wake);
+        waiters.futures.append(&mut receivers);
         waiters
     }
 
     /// Refuses further messages of the host; those of kernels are kept.
-    pub(crate) fn close_for_host(&self, reason: DeliveryReason) {
+    pub(crate) fn close_for_host(&self, reason: DeliveryReason) -> Waiters {
         let mut inner = self.inner.lock();
         if matches!(inner.refuses, Refuses::Nobody) {
             inner.refuses = Refuses::Host(Arc::new(reason));
         }
-        let senders = std::mem::take(&mut inner.waiting_senders);
+        let futures = std::mem::take(&mut inner.waiting_senders);
         drop(inner);
         self.room.notify_all();
-        senders.into_iter().for_each(Waker::wake);
+        Waiters { kernels: Vec::new(), futures }
     }
 
     /// Takes messages of the host again, after [`close_for_host`](Self::close_for_host).
@@ -267,14 +290,13 @@ impl Mailbox {
         self.inner.lock().queue.drain(..).collect()
     }
 
-    fn made_room(&self, mut inner: parking_lot::MutexGuard<'_, Inner>) -> Waiters {
+    fn made_room(&self, mut inner: MutexGuard<'_, Inner>) -> Waiters {
         let kernels =
             inner.waiting_kernels.drain(..).filter_map(|kernel| kernel.upgrade()).collect();
-        let senders = std::mem::take(&mut inner.waiting_senders);
+        let futures = std::mem::take(&mut inner.waiting_senders);
         drop(inner);
         self.room.notify_all();
-        senders.into_iter().for_each(Waker::wake);
-        Waiters { kernels }
+        Waiters { kernels, futures }
     }
 }
 
@@ -287,8 +309,9 @@ impl Refuses {
     }
 }
 
-fn remember(wakers: &mut Vec<Waker>, waker: &Waker) {
-    if !wakers.iter().any(|known| known.will_wake(waker)) {
-        wakers.push(waker.clone());
+fn remember(waiting: &mut Vec<Waiting>, (token, waker): Waiting) {
+    match waiting.iter_mut().find(|(known, _)| *known == token) {
+        Some((_, known)) => *known = waker,
+        None => waiting.push((token, waker)),
     }
 }

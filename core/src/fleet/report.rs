@@ -1,14 +1,17 @@
 //! What a fleet tells about itself: ledgers, who waits for whom, what was abandoned.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::channel::{ChannelLedger, Party};
-use super::kernel::{KernelCell, KernelPhase, KernelStatus};
+use super::error::DeliveryReason;
+use super::kernel::{KernelCell, KernelStatus};
+use super::mailbox::Mailbox;
 use super::runtime::Runtime;
 use crate::id::{ChannelId, KernelId};
 
@@ -115,7 +118,7 @@ impl Runtime {
     /// The ledgers of all channels, in the order of their ids.
     pub(crate) fn ledgers(&self) -> Vec<ChannelLedger> {
         let mut pending: HashMap<ChannelId, u64> = HashMap::new();
-        for cell in self.all_kernels() {
+        for cell in self.all_senders() {
             for parcel in &cell.run.lock().pending {
                 *pending.entry(parcel.channel.id).or_default() += 1;
             }
@@ -130,7 +133,7 @@ impl Runtime {
     /// Who waits for whom, now.
     pub(crate) fn waiting(&self) -> Vec<Waiting> {
         let mut found = Vec::new();
-        for cell in self.all_kernels() {
+        for cell in self.all_senders() {
             let mut by_channel: Vec<Waiting> = Vec::new();
             for parcel in &cell.run.lock().pending {
                 let channel = &parcel.channel;
@@ -152,33 +155,64 @@ impl Runtime {
     /// Describes why the fleet is not idle.
     pub(crate) fn not_idle(&self) -> NotIdle {
         let waiting = self.waiting();
+        let kernels = self.all_senders();
         let is_busy = |cell: &Arc<KernelCell>| {
             let run = cell.run.lock();
             run.is_busy() && run.pending.is_empty()
         };
-        let kernels = self.all_kernels();
         let busy = kernels.iter().filter(|cell| is_busy(cell)).map(|cell| cell.id).collect();
-        NotIdle { busy, cycle: cycle(&waiting), waiting }
+        NotIdle { busy, cycle: self.deadlock(), waiting }
+    }
+
+    /// A circle of kernels that wait for each other's full mailboxes. It is one only if a second
+    /// look finds the same circle and none of its kernels has made a step in between.
+    fn deadlock(&self) -> Vec<KernelId> {
+        let (first, steps) = (cycle(&self.blocked()), self.steps_of_all());
+        if first.is_empty() {
+            return first;
+        }
+        let (second, steps_now) = (cycle(&self.blocked()), self.steps_of_all());
+        let stands = first.iter().all(|kernel| steps.get(kernel) == steps_now.get(kernel));
+        if first == second && stands { first } else { Vec::new() }
+    }
+
+    /// Who waits for a kernel whose mailbox is full.
+    fn blocked(&self) -> HashMap<KernelId, Vec<KernelId>> {
+        let mut edges: HashMap<KernelId, Vec<KernelId>> = HashMap::new();
+        for cell in self.all_senders() {
+            for parcel in &cell.run.lock().pending {
+                let to = &parcel.channel.to;
+                if let Party::Kernel { kernel, .. } = &to.party
+                    && to.mailbox.is_full()
+                {
+                    edges.entry(cell.id).or_default().push(*kernel);
+                }
+            }
+        }
+        edges.values_mut().for_each(|receivers| {
+            receivers.sort_unstable();
+            receivers.dedup();
+        });
+        edges
+    }
+
+    fn steps_of_all(&self) -> HashMap<KernelId, u64> {
+        let kernels = self.all_kernels();
+        kernels.iter().map(|cell| (cell.id, cell.steps.load(Ordering::Relaxed))).collect()
     }
 
     /// Kernels with something left to do.
     pub(crate) fn unfinished(&self) -> Vec<KernelStatus> {
-        let statuses = self.all_kernels().into_iter().map(|cell| cell.status());
-        statuses
-            .filter(|status| {
-                status.mailbox_depth > 0
-                    || status.pending_output > 0
-                    || status.phase == KernelPhase::Running
-            })
-            .collect()
+        let has_work = |cell: &Arc<KernelCell>| {
+            let run = cell.run.lock();
+            run.is_busy() || run.has_work(&cell.mailbox)
+        };
+        let unfinished = self.all_senders().into_iter().filter(has_work);
+        unfinished.map(|cell| cell.status()).collect()
     }
 
     /// Moves what lies in the mailbox of a receiver that is gone to the dead letters.
-    pub(crate) fn discard(
-        &self,
-        mailbox: &super::mailbox::Mailbox,
-        reason: &super::error::DeliveryReason,
-    ) -> usize {
+    pub(crate) fn discard(&self, mailbox: &Mailbox, reason: &DeliveryReason) -> usize {
         let parcels = mailbox.drain();
         let count = parcels.len();
         for parcel in parcels {
@@ -189,46 +223,38 @@ impl Runtime {
     }
 }
 
-/// A circle of kernels that wait for each other, if there is one.
-fn cycle(waiting: &[Waiting]) -> Vec<KernelId> {
-    let mut edges: HashMap<KernelId, Vec<KernelId>> = HashMap::new();
-    for wait in waiting {
-        if let Party::Kernel { kernel, .. } = &wait.on {
-            edges.entry(wait.kernel).or_default().push(*kernel);
-        }
-    }
-    // Depth-first search; a kernel met again on the present path closes a circle.
-    let mut done: Vec<KernelId> = Vec::new();
+/// A circle in a graph, if there is one: a depth-first search without recursion, since chains of
+/// kernels can be long. A kernel met again on the present path closes a circle. O(edges).
+fn cycle(edges: &HashMap<KernelId, Vec<KernelId>>) -> Vec<KernelId> {
+    let mut done: HashSet<KernelId> = HashSet::new();
     let mut starts: Vec<_> = edges.keys().copied().collect();
     starts.sort_unstable();
     for start in starts {
-        let mut path = Vec::new();
-        if let Some(found) = search(start, &edges, &mut path, &mut done) {
-            return found;
+        // Each entry of the path: a kernel, and how many of its receivers have been followed.
+        let mut path: Vec<(KernelId, usize)> = vec![(start, 0)];
+        let mut on_path: HashMap<KernelId, usize> = HashMap::from([(start, 0)]);
+        while let Some((kernel, followed)) = path.last_mut() {
+            let next = edges.get(kernel).and_then(|receivers| receivers.get(*followed));
+            *followed += 1;
+            match next {
+                None => {
+                    done.insert(*kernel);
+                    on_path.remove(kernel);
+                    path.pop();
+                }
+                Some(next) if on_path.contains_key(next) => {
+                    return path[on_path[next]..].iter().map(|(kernel, _)| *kernel).collect();
+                }
+                Some(next) if done.contains(next) => {}
+                Some(next) => {
+                    on_path.insert(*next, path.len());
+                    path.push((*next, 0));
+                }
+            }
         }
     }
     Vec::new()
 }
 
-fn search(
-    kernel: KernelId,
-    edges: &HashMap<KernelId, Vec<KernelId>>,
-    path: &mut Vec<KernelId>,
-    done: &mut Vec<KernelId>,
-) -> Option<Vec<KernelId>> {
-    if let Some(at) = path.iter().position(|earlier| *earlier == kernel) {
-        return Some(path[at..].to_vec());
-    }
-    if done.contains(&kernel) {
-        return None;
-    }
-    path.push(kernel);
-    for next in edges.get(&kernel).into_iter().flatten() {
-        if let Some(found) = search(*next, edges, path, done) {
-            return Some(found);
-        }
-    }
-    path.pop();
-    done.push(kernel);
-    None
-}
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,7 @@ use super::error::DeliveryReason;
 use super::kernel::KernelCell;
 use super::mailbox::{Parcel, Refused, Waiters};
 use super::runtime::Runtime;
+use super::worker::DeviceRuntime;
 use crate::device_info::BackendKind;
 use crate::id::ChannelId;
 
@@ -37,8 +38,7 @@ impl Runtime {
         while !run.pending.is_empty() {
             run.delivering = true;
             run.look_again = false;
-            let from_device = run.device();
-            let from_host = run.home.runtime.device.info().backend == BackendKind::Host;
+            let from = run.home.runtime.clone();
             let batch = std::mem::take(&mut run.pending);
             drop(run);
 
@@ -48,11 +48,9 @@ impl Runtime {
                 let channel = Arc::clone(&parcel.channel);
                 if blocked.contains(&channel.id) {
                     left.push_back(parcel);
-                } else if let Some(parcel) = self.pass_on(parcel, cell) {
+                } else if let Some(parcel) = self.pass_on(parcel, cell, &from) {
                     blocked.push(channel.id);
                     left.push_back(parcel);
-                } else {
-                    note_route(&channel, from_device, from_host);
                 }
             }
 
@@ -68,17 +66,31 @@ impl Runtime {
 
     /// Delivers one parcel, through the injected fault if there is one. A parcel that found no room
     /// comes back.
-    fn pass_on(&self, parcel: Parcel, sender: &Arc<KernelCell>) -> Option<Parcel> {
+    fn pass_on(
+        &self,
+        parcel: Parcel,
+        sender: &Arc<KernelCell>,
+        from: &DeviceRuntime,
+    ) -> Option<Parcel> {
         match &self.injector {
-            None => self.deliver(parcel, sender),
-            Some(injector) => injector.pass(parcel, |parcel| self.deliver(parcel, sender)),
+            Some(injector) if parcel.channel.to.kernel.is_some() => {
+                injector.pass(parcel, |parcel| self.deliver(parcel, sender, from))
+            }
+            _ => self.deliver(parcel, sender, from),
         }
     }
 
-    fn deliver(&self, parcel: Parcel, sender: &Arc<KernelCell>) -> Option<Parcel> {
+    fn deliver(
+        &self,
+        parcel: Parcel,
+        sender: &Arc<KernelCell>,
+        from: &DeviceRuntime,
+    ) -> Option<Parcel> {
         let channel = Arc::clone(&parcel.channel);
         match channel.to.mailbox.push(parcel, sender) {
-            Ok(()) => {
+            Ok(waiters) => {
+                note_route(&channel, from);
+                self.wake(waiters);
                 self.wake_receiver(&channel);
                 None
             }
@@ -99,18 +111,20 @@ impl Runtime {
         }
     }
 
-    /// Lets kernels whose output waited for room go on.
-    pub(crate) fn wake(&self, waiters: Waiters) {
+    /// Wakes those who waited for a mailbox. Called with no lock held.
+    pub(crate) fn wake(&self, mut waiters: Waiters) {
+        waiters.wake_futures();
         for kernel in waiters.kernels {
             self.deliver_pending(&kernel);
         }
     }
 }
 
-fn note_route(channel: &Channel, from_device: usize, from_host: bool) {
+fn note_route(channel: &Channel, from: &DeviceRuntime) {
     let receiver = channel.to.kernel.as_ref().and_then(Weak::upgrade);
-    let stays = receiver.is_some_and(|kernel| kernel.home_device() == from_device);
-    channel.note_route(if stays && from_host {
+    let stays = receiver.is_some_and(|kernel| kernel.home_device() == from.index);
+    let in_host_memory = from.device.info().backend == BackendKind::Host;
+    channel.note_route(if stays && in_host_memory {
         RoutingDecision::SameDevice
     } else {
         RoutingDecision::HostMediated

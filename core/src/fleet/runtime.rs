@@ -1,8 +1,8 @@
 //! What all threads of a fleet share, and the rules by which kernels become runnable.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
@@ -12,8 +12,9 @@ use super::dead_letter::DeadLetters;
 use super::error::{DeliveryReason, FleetError};
 use super::inject::Injector;
 use super::kernel::{KernelCell, KernelPhase, RunState};
+use super::mailbox::Mailbox;
 use super::worker::DeviceRuntime;
-use crate::coordinator::{DeviceState, KernelActivity, MultiGpuCoordinator};
+use crate::coordinator::{CoordinatorEvent, DeviceState, KernelActivity, MultiGpuCoordinator};
 use crate::error::{DeviceError, StepFault};
 use crate::id::{ChannelId, KernelId};
 
@@ -23,7 +24,10 @@ pub(crate) struct Runtime {
     pub(crate) coordinator: Arc<MultiGpuCoordinator>,
     pub(crate) devices: RwLock<Vec<Option<Arc<DeviceRuntime>>>>,
     pub(crate) kernels: RwLock<HashMap<KernelId, Arc<KernelCell>>>,
+    /// Removed kernels whose committed output is not delivered yet.
+    departed: Mutex<HashMap<KernelId, Arc<KernelCell>>>,
     pub(crate) channels: RwLock<Vec<Arc<Channel>>>,
+    endpoints: Mutex<Vec<Weak<Mailbox>>>,
     pub(crate) dead_letters: DeadLetters,
     pub(crate) injector: Option<Injector>,
     pub(crate) step_limit: Duration,
@@ -47,7 +51,9 @@ impl Runtime {
             coordinator,
             devices: RwLock::default(),
             kernels: RwLock::default(),
+            departed: Mutex::default(),
             channels: RwLock::default(),
+            endpoints: Mutex::default(),
             dead_letters: DeadLetters::default(),
             injector,
             step_limit,
@@ -70,8 +76,29 @@ impl Runtime {
         found.ok_or(FleetError::UnknownKernel { kernel: *kernel })
     }
 
+    /// The kernels of the fleet.
     pub(crate) fn all_kernels(&self) -> Vec<Arc<KernelCell>> {
         self.kernels.read().values().cloned().collect()
+    }
+
+    /// Kernels of the fleet, and removed ones whose output is still under way.
+    pub(crate) fn all_senders(&self) -> Vec<Arc<KernelCell>> {
+        let mut senders = self.all_kernels();
+        senders.extend(self.departed.lock().values().cloned());
+        senders
+    }
+
+    /// Takes a removed kernel off the list; it is kept until its committed output is delivered.
+    pub(crate) fn depart(&self, cell: &Arc<KernelCell>) {
+        self.departed.lock().insert(cell.id, Arc::clone(cell));
+        self.kernels.write().remove(&cell.id);
+        self.settle(cell, &mut cell.run.lock());
+    }
+
+    pub(crate) fn know_endpoint(&self, mailbox: &Arc<Mailbox>) {
+        let mut endpoints = self.endpoints.lock();
+        endpoints.retain(|known| known.strong_count() > 0);
+        endpoints.push(Arc::downgrade(mailbox));
     }
 
     pub(crate) fn device(&self, index: usize) -> Result<Arc<DeviceRuntime>, FleetError> {
@@ -94,7 +121,7 @@ impl Runtime {
     /// reason to, counts it as busy or idle, tells those who wait for its step to end.
     /// Called under the kernel's lock after every change.
     pub(crate) fn settle(&self, cell: &Arc<KernelCell>, run: &mut RunState) {
-        if run.queued_on.is_none() && run.can_run() && (run.again || cell.mailbox.len() > 0) {
+        if run.queued_on.is_none() && run.can_run() && run.has_work(&cell.mailbox) {
             run.queued_on = Some(run.device());
             run.home.runtime.enqueue(cell);
         }
@@ -105,6 +132,9 @@ impl Runtime {
         }
         if run.phase != KernelPhase::Running {
             cell.quiet.notify_all();
+        }
+        if run.phase == KernelPhase::Removed && !busy {
+            self.departed.lock().remove(&cell.id);
         }
     }
 
@@ -120,43 +150,54 @@ impl Runtime {
         }
     }
 
-    /// Waits until nothing is under way. `false` when the deadline came first.
-    pub(crate) fn wait_idle_until(&self, deadline: Instant) -> bool {
+    /// Waits until nothing is under way; `None` waits as long as it takes. `false` when the deadline
+    /// came first.
+    pub(crate) fn wait_idle_until(&self, deadline: Option<Instant>) -> bool {
         let mut guard = self.idle_lock.lock();
         while self.busy.load(Ordering::Acquire) > 0 {
-            if self.idle.wait_until(&mut guard, deadline).timed_out() {
-                return self.busy.load(Ordering::Acquire) == 0;
+            match deadline {
+                None => self.idle.wait(&mut guard),
+                Some(deadline) => {
+                    if self.idle.wait_until(&mut guard, deadline).timed_out() {
+                        return self.busy.load(Ordering::Acquire) == 0;
+                    }
+                }
             }
         }
         true
     }
 
-    /// Stops a kernel after a fault. Its messages stay; who sends to it is told.
+    /// Stops a kernel after a fault in its running step. Its messages stay; who sends to it is told.
     pub(crate) fn fail_kernel(&self, cell: &Arc<KernelCell>, fault: StepFault) {
-        let mut run = cell.run.lock();
-        cell.mailbox.put_back(std::mem::take(&mut run.in_flight));
-        run.phase = KernelPhase::Failed(fault.clone());
-        run.queued_on = None;
-        self.settle(cell, &mut run);
-        drop(run);
-        let waiters = cell.mailbox.close(cell.failed(fault));
+        let waiters = {
+            let mut run = cell.run.lock();
+            if run.phase != KernelPhase::Running {
+                return; // lost or removed while the step ran
+            }
+            run.undo_step(&cell.mailbox);
+            run.phase = KernelPhase::Failed(fault.clone());
+            self.settle(cell, &mut run);
+            cell.mailbox.close(DeliveryReason::Failed { kernel: cell.id, fault })
+        };
         self.wake(waiters);
     }
 
     /// Marks a kernel as lost if it lives on `device`. It stays mapped, its messages are kept.
     pub(crate) fn lose_kernel(&self, cell: &Arc<KernelCell>, device: usize, cause: &str) {
-        let mut run = cell.run.lock();
-        let usable = matches!(run.phase, KernelPhase::Ready | KernelPhase::Running);
-        if run.device() != device || !usable {
-            return;
-        }
-        cell.mailbox.put_back(std::mem::take(&mut run.in_flight));
-        run.phase = KernelPhase::Lost { cause: cause.to_owned() };
-        run.queued_on = None;
-        self.settle(cell, &mut run);
-        drop(run);
-        let reason = DeliveryReason::Lost { kernel: cell.id, cause: cause.to_owned() };
-        cell.mailbox.close_for_host(reason);
+        let waiters = {
+            let mut run = cell.run.lock();
+            let usable = matches!(run.phase, KernelPhase::Ready | KernelPhase::Running);
+            if run.device() != device || !usable {
+                return;
+            }
+            run.undo_step(&cell.mailbox);
+            run.phase = KernelPhase::Lost { cause: cause.to_owned() };
+            run.queued_on = None;
+            self.settle(cell, &mut run);
+            let reason = DeliveryReason::Lost { kernel: cell.id, cause: cause.to_owned() };
+            cell.mailbox.close_for_host(reason)
+        };
+        self.wake(waiters);
     }
 
     /// Takes a device that is gone out of service and marks its kernels. Runs once a device.
@@ -168,16 +209,56 @@ impl Runtime {
             DeviceError::Unresponsive { .. } => DeviceState::Unresponsive,
             _ => DeviceState::Lost,
         };
-        // From here on the coordinator hands no kernel over to the device, so the list below is
-        // complete. An index that it no longer knows has no kernels.
-        if self.coordinator.set_device_state(device.index, state).is_err() {
-            return;
-        }
+        // Whether the coordinator takes the new state or keeps an earlier one (a leaving device
+        // stays leaving), from here on it hands no kernel over to the device: the list is complete.
+        let _ = self.coordinator.set_device_state(device.index, state);
         let text = cause.to_string();
         for kernel in self.coordinator.kernels_on_device(device.index) {
             if let Ok(cell) = self.kernel(&kernel) {
                 self.lose_kernel(&cell, device.index, &text);
             }
+        }
+    }
+
+    /// Follows what others report to the coordinator: a device that is lost there is lost here.
+    pub(crate) fn observe(&self, event: &CoordinatorEvent) {
+        let CoordinatorEvent::DeviceStateChanged { index, to, .. } = event else { return };
+        let cause = format!("device {index} was reported as {to}");
+        let cause = match to {
+            DeviceState::Lost => DeviceError::Lost { cause },
+            DeviceState::Unresponsive => DeviceError::Unresponsive { cause },
+            _ => return,
+        };
+        if let Ok(device) = self.device(*index) {
+            device.device.health().latch(cause);
+        }
+    }
+
+    /// Refuses every further message, of everybody.
+    pub(crate) fn close_mailboxes(&self) {
+        let mut mailboxes: Vec<Arc<Mailbox>> =
+            self.all_kernels().iter().map(|cell| Arc::clone(&cell.mailbox)).collect();
+        mailboxes.extend(self.endpoints.lock().iter().filter_map(Weak::upgrade));
+        for mailbox in mailboxes {
+            let mut waiters = mailbox.close(DeliveryReason::ShuttingDown);
+            // No worker is left, so kernels with pending output stay as they are.
+            waiters.wake_futures();
+        }
+    }
+
+    /// Lets go of every kernel and device, so that their memory is freed although senders and
+    /// endpoints of the host may live on.
+    pub(crate) fn let_go(&self) {
+        for device in std::mem::take(&mut *self.devices.write()).into_iter().flatten() {
+            device.empty_queue();
+        }
+        let kernels = std::mem::take(&mut *self.kernels.write());
+        let departed = std::mem::take(&mut *self.departed.lock());
+        self.channels.write().clear();
+        for cell in kernels.into_values().chain(departed.into_values()) {
+            // Messages hold their channel, and a channel its receiver's mailbox.
+            drop(cell.mailbox.drain());
+            drop(std::mem::take(&mut cell.run.lock().pending));
         }
     }
 

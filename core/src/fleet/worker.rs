@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use super::commit::Ticket;
 use super::kernel::KernelCell;
 use super::runtime::Runtime;
-use crate::device::{Device, Step};
+use crate::device::{Device, Step, StepOutcome};
 use crate::error::DeviceError;
 
 /// A device with its queue of runnable kernels and the threads that serve it.
@@ -24,6 +24,8 @@ pub(crate) struct DeviceRuntime {
     pub(crate) lost: AtomicBool,
     /// Steps committed on the device.
     pub(crate) steps: AtomicU64,
+    /// Set when the workers are to end; they look at it before every batch.
+    stopping: AtomicBool,
     tasks: Sender<Task>,
     queue: Receiver<Task>,
     workers: Mutex<Vec<Arc<Worker>>>,
@@ -32,7 +34,8 @@ pub(crate) struct DeviceRuntime {
 #[derive(Debug)]
 enum Task {
     Run(Arc<KernelCell>),
-    Stop,
+    /// Look at the flag.
+    Wake,
 }
 
 /// What the watchdog knows about one worker thread.
@@ -58,6 +61,7 @@ impl DeviceRuntime {
             device,
             lost: AtomicBool::new(false),
             steps: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
             tasks,
             queue,
             workers: Mutex::default(),
@@ -75,7 +79,12 @@ impl DeviceRuntime {
         (0..self.device.info().workers.max(1)).try_for_each(|_| self.start_worker(runtime))
     }
 
+    /// Starts one worker, unless the workers are to end.
     pub(crate) fn start_worker(self: &Arc<Self>, runtime: &Arc<Runtime>) -> std::io::Result<()> {
+        let mut workers = self.workers.lock();
+        if self.stopping.load(Ordering::Acquire) {
+            return Ok(());
+        }
         let worker = Arc::new(Worker::default());
         let (device, runtime, record) =
             (Arc::clone(self), Arc::clone(runtime), Arc::clone(&worker));
@@ -83,17 +92,23 @@ impl DeviceRuntime {
             .name(format!("hopwise-{}", self.index))
             .spawn(move || work(&runtime, &device, &record))?;
         *worker.thread.lock() = Some(thread);
-        self.workers.lock().push(worker);
+        workers.push(worker);
         Ok(())
     }
 
-    /// Asks the workers to end and joins those that do so until `deadline`. Returns how many did
-    /// not: their threads are left behind.
-    pub(crate) fn stop_workers(&self, deadline: Instant) -> usize {
-        let workers = std::mem::take(&mut *self.workers.lock());
-        for _ in &workers {
-            let _ = self.tasks.send(Task::Stop);
+    /// Asks the workers to end after the batch that they run.
+    pub(crate) fn ask_to_stop(&self) {
+        let workers = self.workers.lock();
+        self.stopping.store(true, Ordering::Release);
+        for _ in workers.iter() {
+            let _ = self.tasks.send(Task::Wake);
         }
+    }
+
+    /// Joins the workers that end until `deadline`, after [`ask_to_stop`](Self::ask_to_stop).
+    /// Returns how many did not: their threads are left behind.
+    pub(crate) fn join_workers(&self, deadline: Instant) -> usize {
+        let workers = std::mem::take(&mut *self.workers.lock());
         let mut left_behind = 0;
         for worker in workers {
             let Some(thread) = worker.thread.lock().take() else { continue };
@@ -109,6 +124,11 @@ impl DeviceRuntime {
             }
         }
         left_behind
+    }
+
+    /// Forgets what is queued: entries hold kernels, and kernels hold this device.
+    pub(crate) fn empty_queue(&self) {
+        while self.queue.try_recv().is_ok() {}
     }
 
     /// Gives up every worker whose batch has run for longer than `limit`; returns the kernels of
@@ -129,18 +149,24 @@ impl DeviceRuntime {
         overdue
     }
 
+    /// The next kernel, or `None` when the workers are to end.
     fn next(&self) -> Option<Arc<KernelCell>> {
-        match self.queue.recv() {
-            Ok(Task::Run(cell)) => Some(cell),
-            Ok(Task::Stop) | Err(_) => None,
+        loop {
+            let task = self.queue.recv().ok()?;
+            if self.stopping.load(Ordering::Acquire) {
+                return None;
+            }
+            if let Task::Run(cell) = task {
+                return Some(cell);
+            }
         }
     }
 
     fn try_next(&self) -> Option<Arc<KernelCell>> {
         match self.queue.try_recv() {
             Ok(Task::Run(cell)) => Some(cell),
-            Ok(Task::Stop) => {
-                let _ = self.tasks.send(Task::Stop); // for the blocking call to see
+            Ok(Task::Wake) => {
+                let _ = self.tasks.send(Task::Wake); // for the blocking call to see
                 None
             }
             Err(_) => None,
@@ -163,27 +189,19 @@ impl Worker {
 }
 
 fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
-    let most = device.device.limits().max_batch_kernels.max(1);
-    let mut tickets: Vec<Ticket> = Vec::new();
-    let mut steps: Vec<Step> = Vec::new();
-    let mut spare = Vec::new();
-    while let Some(first) = device.next() {
-        let mut next = Some(first);
-        while let Some(cell) = next {
-            if let Some((ticket, step)) = runtime.begin_step(device, &cell, &mut spare) {
-                tickets.push(ticket);
-                steps.push(step);
-            }
-            next = if steps.len() < most { device.try_next() } else { None };
-        }
-        if steps.is_empty() {
+    let mut batch = Batch::default();
+    loop {
+        let first = batch.carried.take().or_else(|| device.next());
+        let Some(first) = first else { return };
+        batch.gather(runtime, device, first);
+        if batch.steps.is_empty() {
             continue;
         }
-        for ticket in &mut tickets {
+        for ticket in &mut batch.tickets {
             runtime.wake(std::mem::take(&mut ticket.waiters));
         }
-        worker.begin(&tickets);
-        let result = run_batch(device, &mut steps);
+        worker.begin(&batch.tickets);
+        let result = run_batch(device, &mut batch.steps);
         if !worker.end() {
             return;
         }
@@ -192,17 +210,57 @@ fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
         {
             runtime.lose_device(device, error);
         }
-        for (ticket, step) in tickets.drain(..).zip(steps.drain(..)) {
+        for (ticket, step) in batch.tickets.drain(..).zip(batch.steps.drain(..)) {
             runtime.end_step(device, &ticket, &step, result.as_ref().err());
-            spare.push((step.inbox, step.outbox));
+            batch.spare.push((step.inbox, step.outbox));
+        }
+    }
+}
+
+/// A worker's batch, with the memory that it uses again.
+#[derive(Default)]
+struct Batch {
+    tickets: Vec<Ticket>,
+    steps: Vec<Step>,
+    spare: Vec<(Vec<u32>, Vec<u32>)>,
+    /// A kernel met while gathering that wants a batch of its own.
+    carried: Option<Arc<KernelCell>>,
+}
+
+impl Batch {
+    /// Begins the steps of `first` and of what else is in the queue. A kernel whose step the device
+    /// did not start before comes alone: it may be what keeps its neighbours from starting.
+    fn gather(&mut self, runtime: &Runtime, device: &DeviceRuntime, first: Arc<KernelCell>) {
+        let most = device.device.limits().max_batch_kernels.max(1);
+        let mut next = Some(first);
+        while let Some(cell) = next {
+            let alone = cell.retries.load(Ordering::Relaxed);
+            if alone && !self.steps.is_empty() {
+                self.carried = Some(cell);
+                return;
+            }
+            if let Some((ticket, step)) = runtime.begin_step(device, &cell, &mut self.spare) {
+                self.tickets.push(ticket);
+                self.steps.push(step);
+                if alone {
+                    return;
+                }
+            }
+            next = if self.steps.len() < most { device.try_next() } else { None };
         }
     }
 }
 
 /// Runs a batch. After a loss drivers go on to return success, so the latch has the last word.
+/// A panic of the backend leaves every step that it did not conclude unknown.
 fn run_batch(device: &DeviceRuntime, steps: &mut [Step]) -> Result<(), DeviceError> {
     let run = AssertUnwindSafe(|| device.device.run_batch(steps));
     let result = catch_unwind(run).unwrap_or_else(|_| {
+        for step in steps {
+            if step.outcome == StepOutcome::NotStarted {
+                step.outcome = StepOutcome::Unknown;
+            }
+        }
         Err(DeviceError::Driver { message: "the backend panicked in a batch".to_owned() })
     });
     device.device.health().watch(result)
