@@ -1,0 +1,6 @@
+//! The subcommands.
+
+pub(crate) mod demo;
+pub(crate) mod devices;
+pub(crate) mod run;
+pub(crate) mod topo;
