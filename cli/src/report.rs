@@ -26,6 +26,8 @@ pub(crate) struct DeviceRow {
     pub(crate) kernels_at_start: usize,
     /// Kernels on it when the run ended.
     pub(crate) kernels_at_end: usize,
+    /// Steps that were made on it.
+    pub(crate) steps: u64,
     /// What took it down, if anything did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) lost: Option<String>,
@@ -45,6 +47,7 @@ impl DeviceRow {
                 workers: info.workers,
                 kernels_at_start: kernels,
                 kernels_at_end: kernels,
+                steps: 0,
                 lost: None,
             })
         });
@@ -58,6 +61,7 @@ impl DeviceRow {
             let device = fleet.device(row.index).ok();
             let cause = device.and_then(|device| device.health().cause());
             row.kernels_at_end = kernels;
+            row.steps = fleet.device_steps(row.index).unwrap_or(0);
             row.lost = cause.map(|cause| cause.to_string());
         }
     }
@@ -176,9 +180,10 @@ pub(crate) fn device_table(rows: &[DeviceRow]) -> String {
             row.workers.to_string(),
             row.kernels_at_start.to_string(),
             row.kernels_at_end.to_string(),
+            row.steps.to_string(),
         ]
     });
-    let header = ["device", "name", "health", "workers", "kernels at start", "at end"];
+    let header = ["device", "name", "health", "workers", "kernels at start", "at end", "steps"];
     table(&header, 3, &cells.collect::<Vec<_>>())
 }
 

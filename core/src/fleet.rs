@@ -220,6 +220,15 @@ impl Fleet {
         self.runtime.steps.load(Ordering::Relaxed)
     }
 
+    /// Steps committed on one device, by whatever kernels.
+    ///
+    /// # Errors
+    ///
+    /// [`FleetError::UnknownDevice`].
+    pub fn device_steps(&self, index: usize) -> Result<u64, FleetError> {
+        Ok(self.runtime.device(index)?.steps.load(Ordering::Relaxed))
+    }
+
     /// The ledgers of every channel that the fleet has had, in the order of their ids.
     #[must_use]
     pub fn ledgers(&self) -> Vec<ChannelLedger> {

@@ -92,8 +92,8 @@ fn compute_capability_takes_the_highest_that_has_room() {
 #[test]
 fn each_option_is_satisfied_or_refused_by_name() {
     let coordinator = machine(2, MultiGpuConfig::default());
-    let wgpu = DeviceInfo::new(2, "card", BackendKind::Wgpu).with_memory(GIB);
-    coordinator.register_device(wgpu).unwrap();
+    let other_kind = DeviceInfo::new(2, "card", BackendKind::Wgpu).with_memory(GIB);
+    coordinator.register_device(other_kind).unwrap();
     let options = LaunchOptions::new().with_backend(BackendKind::Cuda).with_excluded_devices([1]);
     let (wanted, found) = (BackendKind::Cuda, BackendKind::Wgpu);
     assert_eq!(coordinator.select_device(&options), Ok(0));

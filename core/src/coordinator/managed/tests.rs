@@ -1,3 +1,5 @@
+//! Who may change the record of which kernel, and what a leaving device's routes are.
+
 use super::super::{CoordinatorError, MultiGpuConfig};
 use super::*;
 use crate::device_info::{BackendKind, DeviceInfo};
