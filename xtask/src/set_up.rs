@@ -4,6 +4,8 @@ use std::path::Path;
 
 use crate::command::Command;
 
+mod vulkan;
+
 /// Which program runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Runner {
@@ -17,6 +19,7 @@ pub(crate) enum Runner {
 pub(crate) fn run(root: &Path) -> Result<Runner, String> {
     require_component(root, "fmt", "rustfmt")?;
     require_component(root, "clippy", "clippy")?;
+    vulkan::run(root);
     if Command::cargo(&["nextest", "--version"], root).succeeds() {
         return Ok(Runner::Nextest);
     }
