@@ -1,13 +1,13 @@
 //! The suite's own programs: simple integer code, so that every form computes the same bits.
 //!
-//! Host functions are plain functions. A backend for which a form is missing here cannot pass the
-//! suite; its form is added beside the host's.
+//! Host functions are plain functions; the WGSL of a program is a file beside this one. A backend
+//! for which a form is missing here cannot pass the suite; its form is added beside the others.
 
 use std::sync::Arc;
 
 use crate::abi::HEADER_WORDS;
 use crate::error::StepFault;
-use crate::program::{HostStep, Program, ProgramBuilder};
+use crate::program::{Grid, HostStep, Program, ProgramBuilder};
 
 /// Words that [`capture`] keeps for parameters: what five words are padded to.
 pub const CAPTURED_PARAMETER_WORDS: usize = 8;
@@ -48,7 +48,9 @@ pub fn capture() -> Arc<Program> {
             .inbox_slots(8)
             .outbox_slots(1)
             .parameter_words(5)
-            .host(capture_host),
+            .host(capture_host)
+            .pass("capture", Grid::StateWords)
+            .wgsl(include_str!("capture.wgsl")),
     )
 }
 
@@ -74,7 +76,15 @@ fn capture_host(step: &mut HostStep<'_>) -> Result<(), StepFault> {
 /// When built wrongly, which a test of the suite would show.
 #[must_use]
 pub fn passes() -> Arc<Program> {
-    build(Program::builder("conformance-passes").parameter_words(1).host(passes_host))
+    build(
+        Program::builder("conformance-passes")
+            .parameter_words(1)
+            .host(passes_host)
+            .pass("scale", Grid::StateWords)
+            .pass("mirror", Grid::StateWords)
+            .pass("rotate", Grid::StateWords)
+            .wgsl(include_str!("passes.wgsl")),
+    )
 }
 
 fn passes_host(step: &mut HostStep<'_>) -> Result<(), StepFault> {
@@ -107,7 +117,9 @@ pub fn fold() -> Arc<Program> {
             .out_port("odd", 8)
             .inbox_slots(32)
             .outbox_slots(32)
-            .host(fold_host),
+            .host(fold_host)
+            .pass("fold", Grid::Fixed(1))
+            .wgsl(include_str!("fold.wgsl")),
     )
 }
 
@@ -141,7 +153,9 @@ pub fn obey() -> Arc<Program> {
             .out_port("wide", 8)
             .inbox_slots(8)
             .outbox_slots(OBEY_OUTBOX_SLOTS)
-            .host(obey_host),
+            .host(obey_host)
+            .pass("obey", Grid::Fixed(1))
+            .wgsl(include_str!("obey.wgsl")),
     )
 }
 
@@ -174,8 +188,11 @@ fn obey_host(step: &mut HostStep<'_>) -> Result<(), StepFault> {
 /// When built wrongly, which a test of the suite would show.
 #[must_use]
 pub fn namesakes() -> [Arc<Program>; 2] {
-    let namesake = || Program::builder("conformance-namesake");
-    [build(namesake().host(set_one)), build(namesake().host(set_two))]
+    let namesake = |source| {
+        Program::builder("conformance-namesake").pass("set_word", Grid::Fixed(1)).wgsl(source)
+    };
+    let (one, two) = (include_str!("namesake_one.wgsl"), include_str!("namesake_two.wgsl"));
+    [build(namesake(one).host(set_one)), build(namesake(two).host(set_two))]
 }
 
 fn set_one(step: &mut HostStep<'_>) -> Result<(), StepFault> {
