@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use crate::abi::inbox::InboxMessage;
 use crate::error::StepFault;
-use crate::program::{HostStep, Program};
+use crate::program::{Grid, HostStep, Program};
 
 use super::{add_wide, build_constant, fault, fault_code};
 
@@ -79,7 +79,9 @@ pub fn counter() -> Arc<Program> {
         .out_port("report", 16)
         .inbox_slots(INBOX_SLOTS)
         .outbox_slots(INBOX_SLOTS)
-        .host(step);
+        .host(step)
+        .pass("count", Grid::Fixed(1))
+        .wgsl(include_str!("counter.wgsl"));
     build_constant(builder)
 }
 

@@ -35,7 +35,7 @@
 //! | 1 | 1 once the rows of iteration 0 are sent; 0 at first |
 //! | 2 | rows received from above; 0 at first |
 //! | 3 | rows received from below; 0 at first |
-//! | 4 to 7 | zero |
+//! | 4 to 7 | notes from pass to pass; 0 after every step |
 //! | width words each | rows received: from above with an even tag, from above odd, from below even, from below odd |
 //! | pixels words | image after an even number of iterations, row by row; the input at first |
 //! | pixels words | image after an odd number of iterations; zeros at first |
@@ -60,11 +60,12 @@
 //!
 //! | pass | invocations | what it does |
 //! |---|---|---|
-//! | receive | 1 | checks parameters, state and tags; counts the rows received |
-//! | store | width | copies the rows received into the state and checks their pixels |
-//! | smooth | pixels | if n = 0: checks the image's pixels. If ready: image n + 1 from image n and the rows n |
-//! | send | width | copies the outgoing rows into the outbox |
-//! | commit | 1 | first step: word 1 = 1, send rows 0. Else, if ready: n += 1, send rows n unless n = N, send progress. Last: asks to run again if the strip is ready now |
+//! | receive | width | checks parameters, state and tags; copies the rows received into the state and checks their pixels. If word 1 is 0: begins to send rows 0. If ready: begins to send rows n + 1 unless n + 1 = N, sends progress |
+//! | smooth | words of state | if n = 0: checks the image's pixels. If ready: image n + 1 from image n and the rows n. Fills the rows that are sent |
+//! | commit | 1 | counts the rows received; word 1 = 1; if it was ready: n += 1. Asks to run again if the strip is ready now |
+//!
+//! The grid of *smooth* is not the parameter that says how many pixels there are, so that a wrong
+//! parameter costs no time. Where several things are wrong the pixels count first among them.
 //!
 //! So a step computes one iteration at most, and what it computes depends on rows alone, never on
 //! when they came.
@@ -80,7 +81,7 @@
 
 use std::sync::Arc;
 
-use crate::program::{Program, ProgramError};
+use crate::program::{Grid, Program, ProgramError};
 
 mod error;
 mod formula;
@@ -163,5 +164,14 @@ pub fn diffuse(width: u32) -> Result<Arc<Program>, ProgramError> {
         .outbox_slots(OUTBOX_SLOTS)
         .parameter_words(PARAMETER_WORDS)
         .host(move |host_step| step::step(width, host_step))
+        .pass("receive", Grid::Fixed(width))
+        .pass("smooth_image", Grid::StateWords)
+        .pass("commit", Grid::Fixed(1))
+        .wgsl(wgsl(width))
         .build()
+}
+
+/// The width stands behind the text, so that line numbers in errors are those of the file.
+fn wgsl(width: u32) -> String {
+    format!("{}\nconst WIDTH: u32 = {width}u;\n", include_str!("diffuse/diffuse.wgsl"))
 }

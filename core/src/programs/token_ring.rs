@@ -71,7 +71,7 @@ use std::sync::Arc;
 use crate::abi::inbox::InboxMessage;
 use crate::abi::outbox::OutboxWriter;
 use crate::error::StepFault;
-use crate::program::{HostStep, Program};
+use crate::program::{Grid, HostStep, Program};
 
 use super::{add_wide, build_constant, fault, fault_code};
 
@@ -109,7 +109,9 @@ pub fn token_ring() -> Arc<Program> {
         .inbox_slots(INBOX_SLOTS)
         .outbox_slots(MAX_TOKENS + INBOX_SLOTS)
         .parameter_words(4)
-        .host(step);
+        .host(step)
+        .pass("circulate", Grid::Fixed(1))
+        .wgsl(include_str!("token_ring.wgsl"));
     build_constant(builder)
 }
 

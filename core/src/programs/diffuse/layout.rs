@@ -17,6 +17,9 @@ pub(super) const ANNOUNCED: usize = 1;
 /// Header word: rows received from above; the next word counts those from below.
 pub(super) const ROWS_RECEIVED: usize = 2;
 
+/// Header words that mean something during a step only, on devices that run it in passes.
+pub(super) const STEP_WORDS: Range<usize> = 4..HEADER_WORDS;
+
 /// Words of the header.
 const HEADER_WORDS: usize = 8;
 

@@ -1,4 +1,4 @@
-//! One step of a strip, pass by pass as the program's page lists them.
+//! One step of a strip as a host function.
 
 use crate::abi::inbox::{InboxMessage, InboxView};
 use crate::abi::outbox::OutboxWriter;
@@ -7,7 +7,7 @@ use crate::program::HostStep;
 use crate::programs::{fault, fault_code};
 
 use super::formula::{Coefficients, MAX_PIXEL, diffuse_pixel};
-use super::layout::{ANNOUNCED, ITERATION, Layout, Parameters, ROWS_RECEIVED, parity};
+use super::layout::{ANNOUNCED, ITERATION, Layout, Parameters, ROWS_RECEIVED, STEP_WORDS, parity};
 use super::strip::Progress;
 use super::{FROM_ABOVE, FROM_BELOW, PROGRESS, TO_ABOVE};
 
@@ -174,6 +174,7 @@ fn commit(
     let first = state[ANNOUNCED] == 0;
     state[ANNOUNCED] = 1;
     state[ITERATION] += u32::from(finished);
+    state[STEP_WORDS].fill(0);
     let iteration = state[ITERATION];
     if (first || finished) && iteration < parameters.iterations {
         send_rows(parameters, &state[parameters.layout.image(iteration)], iteration, outbox);
