@@ -61,11 +61,11 @@
 //! | pass | invocations | what it does |
 //! |---|---|---|
 //! | receive | width | checks parameters, state and tags; copies the rows received into the state and checks their pixels. If word 1 is 0: begins to send rows 0. If ready: begins to send rows n + 1 unless n + 1 = N, sends progress |
-//! | smooth | words of state | if n = 0: checks the image's pixels. If ready: image n + 1 from image n and the rows n. Fills the rows that are sent |
+//! | smooth_image | words of state | if n = 0: checks the image's pixels. If ready: image n + 1 from image n and the rows n. Fills the rows that are sent |
 //! | commit | 1 | counts the rows received; word 1 = 1; if it was ready: n += 1. Asks to run again if the strip is ready now |
 //!
-//! The grid of *smooth* is not the parameter that says how many pixels there are, so that a wrong
-//! parameter costs no time. Where several things are wrong the pixels count first among them.
+//! The grid of *smooth_image* is not the parameter that says how many pixels there are: however wrong
+//! that is, it costs a fault and no time.
 //!
 //! So a step computes one iteration at most, and what it computes depends on rows alone, never on
 //! when they came.
@@ -77,7 +77,9 @@
 //! [`ROW_REPEATED`](super::fault_code::ROW_REPEATED), [`ROW_MISSING`](super::fault_code::ROW_MISSING) and
 //! [`ROW_UNEXPECTED`](super::fault_code::ROW_UNEXPECTED);
 //! [`PIXEL_RANGE`](super::fault_code::PIXEL_RANGE) for a pixel above [`MAX_PIXEL`] in a row received or,
-//! at iteration 0, in the state. A strip whose row never comes waits for it.
+//! at iteration 0, in the state. Where several things are wrong, the first of this list counts: the
+//! parameters, the state's size and header, the state's pixels, the rows in the order of delivery.
+//! A strip whose row never comes waits for it.
 
 use std::sync::Arc;
 

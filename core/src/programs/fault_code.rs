@@ -28,4 +28,7 @@ pub const ROW_MISSING: u16 = 18;
 pub const ROW_UNEXPECTED: u16 = 19;
 
 /// `diffuse`: a pixel is above [`MAX_PIXEL`](crate::programs::diffuse::MAX_PIXEL).
+///
+/// The largest of that program's codes: where invocations give up independently the largest code
+/// counts, and a bad pixel comes before whatever made the step stop to look at messages.
 pub const PIXEL_RANGE: u16 = 20;

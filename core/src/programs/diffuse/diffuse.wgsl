@@ -43,7 +43,7 @@ const FAULT_MESSAGE = 3u;
 const FAULT_ROW_REPEATED = 17u;
 const FAULT_ROW_MISSING = 18u;
 const FAULT_ROW_UNEXPECTED = 19u;
-// The largest, so that it counts before what is wrong with a later message.
+// The largest, so that it counts before what is wrong with a later message or, in an image, with any.
 const FAULT_PIXEL_RANGE = 20u;
 
 // One invocation for each column: all go through the messages in their order and store a pixel of
