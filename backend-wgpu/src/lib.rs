@@ -21,5 +21,7 @@ pub use adapter::{Access, Adapter, AdapterKind, Api};
 pub use probe::{ApiOutcome, Missing, Probe, probe};
 
 mod adapter;
+mod prelude;
 mod probe;
+mod source;
 mod vulkan_loader;
