@@ -161,13 +161,15 @@ impl fmt::Display for Adapter {
 ///
 /// Cards are matched by PCI address. Where one side reports none, cards of one model are matched in
 /// the order in which they are listed: which of two twins is which cannot be told, but their number
-/// is right.
-pub(crate) fn merge(known: &mut Vec<Adapter>, mut listed: Vec<Adapter>) {
+/// is right. Says of each listed card whether it was new, and so became the last of those known.
+pub(crate) fn merge(known: &mut Vec<Adapter>, mut listed: Vec<Adapter>) -> Vec<bool> {
     forget_ambiguous_addresses(&mut listed);
     let mut is_matched = vec![false; known.len()];
+    let mut is_new = Vec::new();
     for adapter in listed {
         let same = (0..is_matched.len())
             .find(|&index| !is_matched[index] && adapter.can_be(&known[index]));
+        is_new.push(same.is_none());
         match same {
             Some(index) => {
                 is_matched[index] = true;
@@ -178,6 +180,7 @@ pub(crate) fn merge(known: &mut Vec<Adapter>, mut listed: Vec<Adapter>) {
             None => known.push(adapter),
         }
     }
+    is_new
 }
 
 /// DX12 gives every card of one model the address of the first, so a twin's address says nothing.

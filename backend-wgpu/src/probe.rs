@@ -1,18 +1,17 @@
 //! Which adapters this machine has, and what is missing where it has none.
 
 use std::fmt;
-use std::future::Future;
 use std::path::PathBuf;
-use std::pin::pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 
 use crate::adapter::{Adapter, Api, merge};
+use crate::ready::block_on;
 use crate::vulkan_loader;
 
 #[cfg(test)]
 mod tests;
+
+/// How much of the memory that a driver offers may be used.
+const MEMORY_BUDGET_PERCENT: u8 = 98;
 
 /// Lists the adapters of this machine through every API that the system can have.
 ///
@@ -24,14 +23,27 @@ mod tests;
 /// tenths of a second.
 #[must_use]
 pub fn probe() -> Probe {
+    list(&Api::ALL).0
+}
+
+/// Probes these APIs, as far as they are built in; with each adapter goes its handle in the API that
+/// is preferred.
+pub(crate) fn list(apis: &[Api]) -> (Probe, Vec<wgpu::Adapter>) {
     let built_in = wgpu::Instance::enabled_backend_features();
     let mut probe = Probe { adapters: Vec::new(), apis: Vec::new() };
-    for api in Api::ALL.into_iter().filter(|api| built_in.contains(api.to_wgpu())) {
-        let (adapters, outcome) = probe_api(api);
-        merge(&mut probe.adapters, adapters);
+    let mut handles = Vec::new();
+    for api in Api::ALL.into_iter().filter(|api| apis.contains(api)) {
+        if !built_in.contains(api.to_wgpu()) {
+            continue;
+        }
+        let (listed, outcome) = probe_api(api);
+        let (adapters, listed): (Vec<_>, Vec<_>) = listed.into_iter().unzip();
+        let is_new = merge(&mut probe.adapters, adapters);
+        let new = listed.into_iter().zip(is_new).filter(|(_, is_new)| *is_new);
+        handles.extend(new.map(|(handle, _)| handle));
         probe.apis.push((api, outcome));
     }
-    probe
+    (probe, handles)
 }
 
 /// The answer of [`probe()`]. Printed with `{}` it is a few lines for a person.
@@ -155,16 +167,21 @@ impl fmt::Display for Missing {
 }
 
 /// Lists the adapters of one API, in an instance of its own so that its failure is its own.
-fn probe_api(api: Api) -> (Vec<Adapter>, ApiOutcome) {
+fn probe_api(api: Api) -> (Vec<(Adapter, wgpu::Adapter)>, ApiOutcome) {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: api.to_wgpu(),
-        // Validation layers cost time and print; a probe runs nothing that they could check.
+        // The driver's validation layers cost time and print; wgpu validates every call itself.
         flags: wgpu::InstanceFlags::empty(),
+        // Refuses a buffer for which the driver sees no memory, before the system runs out of it.
+        memory_budget_thresholds: wgpu::MemoryBudgetThresholds {
+            for_resource_creation: Some(MEMORY_BUDGET_PERCENT),
+            for_device_loss: None,
+        },
         ..wgpu::InstanceDescriptor::new_without_display_handle()
     });
-    let adapters: Vec<Adapter> = block_on(instance.enumerate_adapters(api.to_wgpu()))
-        .iter()
-        .map(|adapter| Adapter::new(api, adapter.get_info()))
+    let adapters: Vec<_> = block_on(instance.enumerate_adapters(api.to_wgpu()))
+        .into_iter()
+        .map(|handle| (Adapter::new(api, handle.get_info()), handle))
         .collect();
     let outcome = if adapters.is_empty() {
         ApiOutcome::NoAdapter(Missing::new(api, &reason_of_wgpu(&instance, api)))
@@ -188,23 +205,4 @@ fn about_api(error: &str, api: Api) -> String {
     let parts = error.split([';', ',']).map(str::trim);
     let about = parts.filter_map(|part| part.strip_prefix(&name)).next();
     format!("wgpu says: {}", about.map_or(error, str::trim))
-}
-
-/// Waits for a future of wgpu. Outside the browser they are ready at once.
-fn block_on<F: Future>(future: F) -> F::Output {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
-    let mut future = pin!(future);
-    loop {
-        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
-        }
-    }
 }

@@ -1,4 +1,4 @@
-//! Reasons and texts, and the wait for a future.
+//! Reasons and texts.
 
 use super::*;
 
@@ -24,19 +24,4 @@ fn a_probe_without_adapters_prints_what_is_missing() {
     let apis = vec![(Api::Vulkan, ApiOutcome::NoAdapter(missing))];
     let probe = Probe { adapters: Vec::new(), apis };
     assert_eq!(probe.to_string(), "Vulkan: none\n  remedy: buy one");
-}
-
-#[test]
-fn a_future_that_is_woken_later_is_waited_for() {
-    let mut polls = 0;
-    let later = std::future::poll_fn(|context| {
-        polls += 1;
-        if polls == 3 {
-            return Poll::Ready(polls);
-        }
-        let waker = context.waker().clone();
-        thread::spawn(move || waker.wake());
-        Poll::Pending
-    });
-    assert_eq!(block_on(later), 3);
 }

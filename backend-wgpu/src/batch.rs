@@ -1,0 +1,289 @@
+//! A batch of steps: one upload, one submission, one read-back.
+//!
+//! What a kernel receives and what it sends lie in a block of its own on the device. A batch writes
+//! every inbox into one mapped buffer, and one submission copies each to its kernel, dispatches the
+//! passes, and copies every outbox into one buffer that the host reads. Pass by pass, all kernels
+//! share a compute pass: so the driver puts one barrier between passes, and kernels run beside each
+//! other within.
+
+use std::sync::Arc;
+
+use hopwise_core::abi::{HEADER_WORDS, bytes_to_words, words_to_bytes};
+use hopwise_core::device::{KernelInstance, Step, StepOutcome};
+use hopwise_core::error::{DeviceError, StepFault};
+use parking_lot::Mutex;
+
+use crate::activity::Ongoing;
+use crate::core::DeviceCore;
+use crate::driver::{Driver, Handles, Mapping, map_error};
+use crate::grid::{MAX_INVOCATIONS, fold, invocations};
+use crate::held::Held;
+use crate::instance::WgpuInstance;
+
+/// Smallest buffer of a batch: 64 KiB.
+const SMALLEST_BYTES: u64 = 64 << 10;
+
+/// The buffers of batches, while no batch uses them.
+#[derive(Debug, Default)]
+pub(crate) struct BatchBuffers {
+    spare: Mutex<Option<Pair>>,
+}
+
+#[derive(Debug)]
+struct Pair {
+    /// Mapped between batches.
+    upload: Held<wgpu::Buffer>,
+    download: Held<wgpu::Buffer>,
+    /// Holds one kernel's boxes as bytes, on their way.
+    scratch: Vec<u8>,
+}
+
+/// One step of a batch.
+struct Planned<'a> {
+    /// Its place in the batch.
+    position: usize,
+    instance: &'a WgpuInstance,
+    messages: u32,
+    /// Where what the kernel receives lies in the upload.
+    upload: Range,
+    /// Where what it sends lies in the download.
+    download: Range,
+    _ongoing: Ongoing<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Range {
+    at: u64,
+    length: u64,
+}
+
+impl Range {
+    /// The next range of a buffer that is filled up to `end`.
+    fn next(end: &mut u64, words: usize) -> Self {
+        let range = Self { at: *end, length: words as u64 * 4 };
+        *end += range.length;
+        range
+    }
+
+    fn indices(self) -> std::ops::Range<usize> {
+        let index = |bytes: u64| usize::try_from(bytes).expect("a batch lies in memory");
+        index(self.at)..index(self.at + self.length)
+    }
+}
+
+/// Runs one step of every instance named; all have been found to be of this device.
+pub(crate) fn run(
+    core: &DeviceCore,
+    buffers: &BatchBuffers,
+    steps: &mut [Step],
+) -> Result<(), DeviceError> {
+    let instances: Vec<Arc<dyn KernelInstance>> =
+        steps.iter().map(|step| Arc::clone(&step.instance)).collect();
+    let (planned, upload_bytes, download_bytes) = plan(&instances, steps)?;
+    if planned.is_empty() {
+        return Ok(());
+    }
+    let mut pair = buffers.take(&core.driver, upload_bytes, download_bytes)?;
+    pair.fill(&planned, steps, upload_bytes)?;
+    let submitted = core.driver.call(|handles| submit(handles, &pair, &planned));
+    let (index, upload, download) = match submitted {
+        Ok(submitted) => submitted,
+        Err(error) => {
+            // wgpu refuses a submission as a whole; only a loss leaves it open what was done.
+            mark(&planned, steps, error.is_fatal().then_some(StepOutcome::Unknown));
+            return Err(error);
+        }
+    };
+    mark(&planned, steps, Some(StepOutcome::Unknown));
+    core.driver.wait(&index, &[&upload, &download])?;
+    pair.read(&planned, steps, download_bytes)?;
+    mark(&planned, steps, Some(StepOutcome::Applied));
+    buffers.put(pair);
+    Ok(())
+}
+
+fn mark(planned: &[Planned<'_>], steps: &mut [Step], outcome: Option<StepOutcome>) {
+    if let Some(outcome) = outcome {
+        for planned in planned {
+            steps[planned.position].outcome = outcome.clone();
+        }
+    }
+}
+
+/// Begins every step and gives it a place in the buffers. A step that cannot run stops its kernel
+/// alone.
+fn plan<'a>(
+    instances: &'a [Arc<dyn KernelInstance>],
+    steps: &mut [Step],
+) -> Result<(Vec<Planned<'a>>, u64, u64), DeviceError> {
+    let (mut upload_end, mut download_end) = (0, 0);
+    let mut planned = Vec::with_capacity(steps.len());
+    for (position, (instance, step)) in instances.iter().zip(steps).enumerate() {
+        let instance = instance.as_any().downcast_ref::<WgpuInstance>();
+        let instance = instance.expect("instances were checked before the batch");
+        let messages = step.inbox[0];
+        if let Some(fault) = too_large(instance, messages) {
+            step.outcome = StepOutcome::Faulted(fault);
+            continue;
+        }
+        let ongoing = instance.begin_step().map_err(|error| DeviceError::Driver {
+            message: format!("step {position} of the batch could not begin: {error}"),
+        })?;
+        planned.push(Planned {
+            position,
+            instance,
+            messages,
+            upload: Range::next(&mut upload_end, HEADER_WORDS + step.inbox.len()),
+            download: Range::next(&mut download_end, instance.program.boxes.fetched_words()),
+            _ongoing: ongoing,
+        });
+    }
+    Ok((planned, upload_end, download_end))
+}
+
+/// A grid that no device can index.
+fn too_large(instance: &WgpuInstance, messages: u32) -> Option<StepFault> {
+    for pass in instance.program.program.passes() {
+        let wanted = instance.invocations(pass.grid, messages);
+        if wanted > MAX_INVOCATIONS {
+            let message = format!(
+                "pass `{}` asks for {wanted} invocations, {MAX_INVOCATIONS} are possible; use \
+                 several passes",
+                pass.entry_point
+            );
+            return Some(StepFault::Device(DeviceError::Driver { message }));
+        }
+    }
+    None
+}
+
+impl WgpuInstance {
+    fn invocations(&self, grid: hopwise_core::program::Grid, messages: u32) -> u64 {
+        invocations(grid, self.state_bytes(), &self.parameters, messages)
+    }
+}
+
+impl BatchBuffers {
+    /// Buffers of at least these sizes. A steady state finds them here.
+    fn take(&self, driver: &Driver, upload: u64, download: u64) -> Result<Pair, DeviceError> {
+        use wgpu::BufferUsages as Usage;
+        let spare = self.spare.lock().take();
+        if let Some(pair) = spare
+            && pair.upload.size() >= upload
+            && pair.download.size() >= download
+        {
+            return Ok(pair);
+        }
+        let size = |bytes: u64| bytes.next_power_of_two().max(SMALLEST_BYTES);
+        let usage = Usage::MAP_WRITE | Usage::COPY_SRC;
+        let upload = driver.create_mapped_buffer("hopwise inboxes", size(upload), usage)?;
+        let usage = Usage::MAP_READ | Usage::COPY_DST;
+        let download = driver.create_buffer("hopwise outboxes", size(download), usage)?;
+        Ok(Pair { upload, download, scratch: Vec::new() })
+    }
+
+    fn put(&self, pair: Pair) {
+        let before = self.spare.lock().replace(pair);
+        drop(before); // not under the lock: it calls the driver
+    }
+}
+
+impl Pair {
+    /// Writes the outbox's header and the inbox of every step.
+    fn fill(
+        &mut self,
+        planned: &[Planned<'_>],
+        steps: &[Step],
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        let view = self.upload.slice(..bytes).get_mapped_range_mut();
+        let mut view = view.map_err(map_error)?;
+        for planned in planned {
+            let step = &steps[planned.position];
+            self.scratch.resize(planned.upload.indices().len(), 0);
+            let (header, inbox) = self.scratch.split_at_mut(HEADER_WORDS * 4);
+            words_to_bytes(&step.outbox[..HEADER_WORDS], header);
+            words_to_bytes(&step.inbox, inbox);
+            view.slice(planned.upload.indices()).copy_from_slice(&self.scratch);
+        }
+        Ok(())
+    }
+
+    /// Reads what every step sent, and makes the download ready for the next batch.
+    fn read(
+        &self,
+        planned: &[Planned<'_>],
+        steps: &mut [Step],
+        bytes: u64,
+    ) -> Result<(), DeviceError> {
+        {
+            let view = self.download.slice(..bytes).get_mapped_range().map_err(map_error)?;
+            for planned in planned {
+                let fetched = &view[planned.download.indices()];
+                let outbox = &mut steps[planned.position].outbox;
+                let slots_end = planned.instance.program.boxes.outbox_slots * 4;
+                let (slots, header) = fetched.split_at(slots_end);
+                let (into_header, into_slots) = outbox.split_at_mut(HEADER_WORDS);
+                bytes_to_words(header, into_header);
+                let program = &planned.instance.program.program;
+                let sent = into_header[0].min(program.outbox_slots()) as usize;
+                let words = sent * program.outbox_slot_words();
+                bytes_to_words(&slots[..words * 4], &mut into_slots[..words]);
+            }
+        }
+        self.download.unmap();
+        Ok(())
+    }
+}
+
+fn submit(
+    handles: &Handles,
+    pair: &Pair,
+    planned: &[Planned<'_>],
+) -> (wgpu::SubmissionIndex, Mapping, Mapping) {
+    pair.upload.unmap();
+    let descriptor = wgpu::CommandEncoderDescriptor { label: Some("hopwise batch") };
+    let mut encoder = handles.device.create_command_encoder(&descriptor);
+    for Planned { instance, upload, .. } in planned {
+        let header_at = instance.program.boxes.outbox_slots as u64 * 4;
+        let (at, length) = (upload.at, upload.length);
+        encoder.copy_buffer_to_buffer(&pair.upload, at, &instance.boxes, header_at, length);
+    }
+    let most_passes = planned.iter().map(|planned| planned.instance.pipelines.passes.len()).max();
+    for pass in 0..most_passes.unwrap_or(0) {
+        dispatch(&mut encoder, planned, pass);
+    }
+    for Planned { instance, download, .. } in planned {
+        let (at, length) = (download.at, download.length);
+        encoder.copy_buffer_to_buffer(&instance.boxes, 0, &pair.download, at, length);
+    }
+    let index = handles.queue.submit([encoder.finish()]);
+    let upload = Mapping::of(&pair.upload, wgpu::MapMode::Write, pair.upload.size());
+    let download = Mapping::of(&pair.download, wgpu::MapMode::Read, pair.download.size());
+    (index, upload, download)
+}
+
+/// Dispatches one pass of every kernel that has so many.
+fn dispatch(encoder: &mut wgpu::CommandEncoder, planned: &[Planned<'_>], number: usize) {
+    let mut compute = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+    let mut set: Option<&wgpu::ComputePipeline> = None;
+    for Planned { instance, messages, .. } in planned {
+        let passes = instance.pipelines.passes.get(number);
+        let Some((ready, pass)) = passes.zip(instance.program.program.passes().get(number)) else {
+            continue;
+        };
+        let count = instance.invocations(pass.grid, *messages);
+        let per_dimension = instance.core.limits.max_groups_per_dimension;
+        let [x, y, z] = fold(count, ready.workgroup_size, per_dimension);
+        if x == 0 {
+            continue;
+        }
+        let pipeline: &wgpu::ComputePipeline = &ready.pipeline;
+        if !set.is_some_and(|set| std::ptr::eq(set, pipeline)) {
+            compute.set_pipeline(pipeline);
+            set = Some(pipeline);
+        }
+        compute.set_bind_group(0, &*instance.bind_group, &[]);
+        compute.dispatch_workgroups(x, y, z);
+    }
+}

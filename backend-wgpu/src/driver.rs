@@ -1,0 +1,285 @@
+//! One open wgpu device and its queue: calls whose errors are caught, waits that end.
+//!
+//! # Who polls
+//!
+//! The thread that waits. wgpu holds no exclusive lock while it waits for a submission, so threads
+//! wait beside each other and beside one that submits. A thread of its own would add a change of
+//! threads to every batch, and would be one more to leave behind when a device hangs. Waits are cut
+//! into slices, between which the latch is read: a wait for a step that never ends is over soon
+//! after the watchdog closed the latch.
+//!
+//! # What callbacks do
+//!
+//! wgpu calls back under its own locks. So callbacks only note what they hear; the thread that made
+//! the call latches it when the call is over.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use hopwise_core::error::DeviceError;
+use hopwise_core::health::DeviceHealth;
+use parking_lot::{Condvar, Mutex};
+
+use crate::held::Held;
+use crate::ready::block_on;
+
+/// How long one call into the driver waits, at most.
+const SLICE: Duration = Duration::from_millis(10);
+
+/// A wgpu device with its queue.
+#[derive(Debug)]
+pub(crate) struct Handles {
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+}
+
+/// What everything of one logical device shares.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    handles: Held<Handles>,
+    health: DeviceHealth,
+    heard: Arc<Heard>,
+    wait_limit: Duration,
+    buffers_created: AtomicU64,
+}
+
+/// What callbacks noted.
+#[derive(Debug, Default)]
+struct Heard {
+    lost: OnceLock<String>,
+    /// The first error that no scope caught.
+    stray: Mutex<Option<String>>,
+}
+
+impl Driver {
+    pub(crate) fn new(handles: Handles, health: DeviceHealth, wait_limit: Duration) -> Self {
+        let heard = Arc::new(Heard::default());
+        let lost = Arc::clone(&heard);
+        handles.device.set_device_lost_callback(move |reason, message| {
+            // The first report counts; wgpu makes one only.
+            let _ = lost.lost.set(describe_loss(reason, &message));
+        });
+        let stray = Arc::clone(&heard);
+        handles.device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+            stray.stray.lock().get_or_insert(error.to_string());
+        }));
+        let handles = Held::new(handles, &health);
+        Self { handles, health, heard, wait_limit, buffers_created: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn health(&self) -> &DeviceHealth {
+        &self.health
+    }
+
+    /// How many buffers were created so far.
+    pub(crate) fn buffers_created(&self) -> u64 {
+        self.buffers_created.load(Ordering::Relaxed)
+    }
+
+    /// `Ok` while the device works. Latches a loss that a callback noted.
+    pub(crate) fn check(&self) -> Result<(), DeviceError> {
+        if let Some(cause) = self.heard.lost.get() {
+            self.health.latch(DeviceError::Lost { cause: cause.clone() });
+        }
+        self.health.check()
+    }
+
+    /// Calls the driver and returns what it did, or the first error of wgpu's.
+    pub(crate) fn call<T>(
+        &self,
+        work: impl FnOnce(&Handles) -> T,
+    ) -> Result<T, DeviceError> {
+        self.check()?;
+        let device = &self.handles.device;
+        let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
+        let validation = device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let value = work(&self.handles);
+        let validation = block_on(validation.pop());
+        let internal = block_on(internal.pop());
+        let memory = block_on(memory.pop());
+        self.check()?;
+        if memory.is_some() {
+            return Err(DeviceError::OutOfMemory { requested_bytes: 0, available_bytes: 0 });
+        }
+        let stray = self.heard.stray.lock().take();
+        match validation.or(internal).map(|error| message_of(&error)).or(stray) {
+            Some(message) => Err(DeviceError::Driver { message }),
+            None => Ok(value),
+        }
+    }
+
+    /// Creates a buffer, or says how much memory was asked for in vain.
+    pub(crate) fn create_buffer(
+        &self,
+        label: &str,
+        size: u64,
+        usage: wgpu::BufferUsages,
+    ) -> Result<Held<wgpu::Buffer>, DeviceError> {
+        let descriptor = wgpu::BufferDescriptor {
+            label: Some(label),
+            size,
+            usage,
+            mapped_at_creation: false,
+        };
+        let created = self.call(|handles| handles.device.create_buffer(&descriptor));
+        self.buffers_created.fetch_add(1, Ordering::Relaxed);
+        match created {
+            Ok(buffer) => Ok(Held::new(buffer, &self.health)),
+            Err(DeviceError::OutOfMemory { available_bytes, .. }) => {
+                Err(DeviceError::OutOfMemory { requested_bytes: size, available_bytes })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates a buffer that is mapped for writing, as a whole.
+    pub(crate) fn create_mapped_buffer(
+        &self,
+        label: &str,
+        size: u64,
+        usage: wgpu::BufferUsages,
+    ) -> Result<Held<wgpu::Buffer>, DeviceError> {
+        let buffer = self.create_buffer(label, size, usage)?;
+        // Nothing uses the buffer yet, so there is no submission to wait for.
+        let mapping = self.call(|_| Mapping::of(&buffer, wgpu::MapMode::Write, size))?;
+        let started = Instant::now();
+        self.poll_once()?;
+        while !mapping.wait(Duration::from_millis(1)) {
+            self.check_waited(started)?;
+            self.poll_once()?;
+        }
+        if mapping.is_mapped() { Ok(buffer) } else { Err(not_mapped()) }
+    }
+
+    /// Waits until a submission is done and the mappings that were asked for with it are there.
+    ///
+    /// When the device makes no end of it within the wait limit it is taken for unresponsive.
+    pub(crate) fn wait(
+        &self,
+        submission: &wgpu::SubmissionIndex,
+        mappings: &[&Mapping],
+    ) -> Result<(), DeviceError> {
+        let started = Instant::now();
+        loop {
+            let is_done = self.poll(wgpu::PollType::Wait {
+                submission_index: Some(submission.clone()),
+                timeout: Some(SLICE),
+            })?;
+            // A callback can still be on its way, on the thread that polled last.
+            if is_done && mappings.iter().all(|mapping| mapping.wait(SLICE)) {
+                break;
+            }
+            self.check_waited(started)?;
+        }
+        if mappings.iter().all(|mapping| mapping.is_mapped()) { Ok(()) } else { Err(not_mapped()) }
+    }
+
+    /// Takes the device for unresponsive when a wait lasts too long.
+    fn check_waited(&self, started: Instant) -> Result<(), DeviceError> {
+        if started.elapsed() > self.wait_limit {
+            let seconds = self.wait_limit.as_secs_f64();
+            let cause = format!("it made no end of its work within {seconds} seconds");
+            self.health.latch(DeviceError::Unresponsive { cause });
+        }
+        self.health.check()
+    }
+
+    /// Lets the driver make progress and hear of a loss. Never waits.
+    pub(crate) fn poll_once(&self) -> Result<(), DeviceError> {
+        self.poll(wgpu::PollType::Poll).map(|_| ())
+    }
+
+    /// Destroys the driver's device, for a loss that is real; it is heard of through the callback.
+    pub(crate) fn destroy(&self) {
+        // wgpu destroys nothing while work is queued, and says so when the queue is empty.
+        self.handles.device.destroy();
+        let started = Instant::now();
+        while self.heard.lost.get().is_none() && started.elapsed() < self.wait_limit {
+            let how = wgpu::PollType::Wait { submission_index: None, timeout: Some(SLICE) };
+            if matches!(self.raw_poll(how), Err(DeviceError::Lost { .. })) {
+                return;
+            }
+        }
+    }
+
+    fn poll(&self, how: wgpu::PollType) -> Result<bool, DeviceError> {
+        self.check()?;
+        let polled = self.raw_poll(how);
+        self.check()?;
+        self.health.watch(polled)
+    }
+
+    /// Whether what was waited for is done. wgpu panics when the driver reports a loss to a poll.
+    fn raw_poll(&self, how: wgpu::PollType) -> Result<bool, DeviceError> {
+        match catch_unwind(AssertUnwindSafe(|| self.handles.device.poll(how))) {
+            Ok(Ok(_)) => Ok(true),
+            Ok(Err(wgpu::PollError::Timeout)) => Ok(false),
+            Ok(Err(error)) => Err(DeviceError::Driver { message: error.to_string() }),
+            Err(_) => Err(DeviceError::Lost { cause: "wgpu panicked in a poll".to_owned() }),
+        }
+    }
+}
+
+/// The arrival of a buffer's mapping.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Mapping {
+    shared: Arc<(Mutex<Option<bool>>, Condvar)>,
+}
+
+impl Mapping {
+    /// Asks for the first bytes of a buffer.
+    pub(crate) fn of(buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64) -> Self {
+        let mapping = Self::default();
+        let arrived = mapping.clone();
+        buffer.slice(..bytes).map_async(mode, move |result| {
+            let (state, changed) = &*arrived.shared;
+            *state.lock() = Some(result.is_ok());
+            changed.notify_all();
+        });
+        mapping
+    }
+
+    fn is_mapped(&self) -> bool {
+        *self.shared.0.lock() == Some(true)
+    }
+
+    /// Whether the answer, good or bad, came within the time.
+    fn wait(&self, limit: Duration) -> bool {
+        let (state, changed) = &*self.shared;
+        let mut state = state.lock();
+        if state.is_none() {
+            changed.wait_for(&mut state, limit);
+        }
+        state.is_some()
+    }
+}
+
+/// What went wrong with the view of a mapped buffer.
+pub(crate) fn map_error(error: impl std::fmt::Display) -> DeviceError {
+    DeviceError::Driver { message: format!("a mapped buffer cannot be read or written: {error}") }
+}
+
+fn not_mapped() -> DeviceError {
+    DeviceError::Driver { message: "a buffer could not be mapped".to_owned() }
+}
+
+fn describe_loss(reason: wgpu::DeviceLostReason, message: &str) -> String {
+    match reason {
+        wgpu::DeviceLostReason::Destroyed => "it was destroyed".to_owned(),
+        wgpu::DeviceLostReason::Unknown if message.is_empty() => {
+            "the driver gives no reason".to_owned()
+        }
+        wgpu::DeviceLostReason::Unknown => format!("the driver says: {message}"),
+    }
+}
+
+/// wgpu's words in one line.
+fn message_of(error: &wgpu::Error) -> String {
+    let text = error.to_string();
+    let text = text.trim_start_matches("Validation Error").trim_start();
+    let lines = text.trim_start_matches("Caused by:").lines().map(str::trim);
+    lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join(": ")
+}
