@@ -40,9 +40,8 @@ impl Activity {
         driver: &Driver,
         wait: Duration,
     ) -> Result<Ongoing<'_>, TransferError> {
-        let is_free = |state: &State| {
-            !state.is_stepping && state.transfers == 0 && state.waiting == 0
-        };
+        let is_free =
+            |state: &State| !state.is_stepping && state.transfers == 0 && state.waiting == 0;
         let mut state = self.state.lock();
         self.wait_until(&mut state, driver, wait, is_free)?;
         state.is_stepping = true;

@@ -184,11 +184,7 @@ impl Card {
         (opened.health.clone(), logical + times_before * logical_devices)
     }
 
-    fn open(
-        &self,
-        health: DeviceHealth,
-        options: &WgpuOptions,
-    ) -> Result<DeviceCore, DeviceError> {
+    fn open(&self, health: DeviceHealth, options: &WgpuOptions) -> Result<DeviceCore, DeviceError> {
         let required_limits = self.handle.limits();
         let limits = Limits::new(&required_limits);
         let descriptor = wgpu::DeviceDescriptor {

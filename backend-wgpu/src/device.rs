@@ -37,8 +37,7 @@ impl WgpuDevice {
         core: DeviceCore,
         adapter: wgpu::Adapter,
     ) -> Self {
-        let (core, compiled, batches) =
-            (Arc::new(core), Mutex::default(), BatchBuffers::default());
+        let (core, compiled, batches) = (Arc::new(core), Mutex::default(), BatchBuffers::default());
         Self { info, limits, core, adapter, compiled, batches }
     }
 

@@ -179,8 +179,7 @@ impl Digester {
         let spans = create("hopwise spans", spans_bytes, Usage::UNIFORM | Usage::COPY_DST)?;
         let usage = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
         let sums = create("hopwise digest sums", sums_bytes, usage)?;
-        let results =
-            create("hopwise digests", sums_bytes, Usage::MAP_READ | Usage::COPY_DST)?;
+        let results = create("hopwise digests", sums_bytes, Usage::MAP_READ | Usage::COPY_DST)?;
         let span = wgpu::BufferBinding {
             buffer: &spans,
             offset: 0,

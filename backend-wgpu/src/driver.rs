@@ -87,10 +87,7 @@ impl Driver {
     }
 
     /// Calls the driver and returns what it did, or the first error of wgpu's.
-    pub(crate) fn call<T>(
-        &self,
-        work: impl FnOnce(&Handles) -> T,
-    ) -> Result<T, DeviceError> {
+    pub(crate) fn call<T>(&self, work: impl FnOnce(&Handles) -> T) -> Result<T, DeviceError> {
         self.check()?;
         let device = &self.handles.device;
         let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
@@ -118,12 +115,8 @@ impl Driver {
         size: u64,
         usage: wgpu::BufferUsages,
     ) -> Result<Held<wgpu::Buffer>, DeviceError> {
-        let descriptor = wgpu::BufferDescriptor {
-            label: Some(label),
-            size,
-            usage,
-            mapped_at_creation: false,
-        };
+        let descriptor =
+            wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false };
         let created = self.call(|handles| handles.device.create_buffer(&descriptor));
         self.buffers_created.fetch_add(1, Ordering::Relaxed);
         match created {

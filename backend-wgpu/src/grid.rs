@@ -6,12 +6,7 @@ use hopwise_core::program::Grid;
 pub(crate) const MAX_INVOCATIONS: u64 = (1 << 32) - (1 << 26);
 
 /// How many invocations a pass has.
-pub(crate) fn invocations(
-    grid: Grid,
-    state_bytes: u64,
-    parameters: &[u32],
-    messages: u32,
-) -> u64 {
+pub(crate) fn invocations(grid: Grid, state_bytes: u64, parameters: &[u32], messages: u32) -> u64 {
     match grid {
         Grid::Fixed(count) => count.into(),
         Grid::StateWords => state_bytes / 4,

@@ -42,6 +42,7 @@ impl Limits {
             workgroups: WorkgroupLimits {
                 max_invocations: limits.max_compute_invocations_per_workgroup,
                 max_size_x: limits.max_compute_workgroup_size_x,
+                max_memory_bytes: limits.max_compute_workgroup_storage_size,
             },
             max_groups_per_dimension: limits.max_compute_workgroups_per_dimension,
             max_binding_bytes,
@@ -88,7 +89,8 @@ pub(crate) fn probe_loop_limit(driver: &Driver) -> Result<Option<u64>, DeviceErr
     use wgpu::BufferUsages as Usage;
     let storage = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
     let counts = driver.create_buffer("hopwise loop probe", 8, storage)?;
-    let result = driver.create_buffer("hopwise loop result", 8, Usage::MAP_READ | Usage::COPY_DST)?;
+    let result =
+        driver.create_buffer("hopwise loop result", 8, Usage::MAP_READ | Usage::COPY_DST)?;
     let (index, mapping) = driver.call(|handles| submit_loop(handles, &counts, &result))?;
     driver.wait(&index, &[&mapping])?;
     let view = result.slice(..).get_mapped_range().map_err(map_error)?;

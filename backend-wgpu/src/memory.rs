@@ -23,9 +23,8 @@ pub(crate) fn ask(adapter: &wgpu::Adapter) -> Option<AdapterMemory> {
     if instance.instance_api_version() < vk::API_VERSION_1_1 {
         return None;
     }
-    let has_budget = adapter
-        .physical_device_capabilities()
-        .supports_extension(ash::ext::memory_budget::NAME);
+    let has_budget =
+        adapter.physical_device_capabilities().supports_extension(ash::ext::memory_budget::NAME);
     let mut budget = vk::PhysicalDeviceMemoryBudgetPropertiesEXT::default();
     let mut properties = vk::PhysicalDeviceMemoryProperties2::default();
     if has_budget {
@@ -34,10 +33,9 @@ pub(crate) fn ask(adapter: &wgpu::Adapter) -> Option<AdapterMemory> {
     // SAFETY: the physical device belongs to this instance, whose version has the function; the
     // chained structure lives until the call is over, and the device supports it.
     unsafe {
-        instance.raw_instance().get_physical_device_memory_properties2(
-            adapter.raw_physical_device(),
-            &mut properties,
-        );
+        instance
+            .raw_instance()
+            .get_physical_device_memory_properties2(adapter.raw_physical_device(), &mut properties);
     }
     let heaps = properties.memory_properties;
     let own = (0..heaps.memory_heap_count as usize)

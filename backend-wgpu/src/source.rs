@@ -7,20 +7,27 @@ use std::error::Error;
 
 use hopwise_core::error::CompileError;
 use hopwise_core::program::Program;
+use wgpu::naga::common::wgsl::TypeContext;
 use wgpu::naga::front::wgsl;
-use wgpu::naga::valid::{Capabilities, ValidationError, ValidationFlags, Validator};
-use wgpu::naga::{Module, ShaderStage, Span, WithSpan};
+use wgpu::naga::valid::{
+    CallError, Capabilities, ModuleInfo, ValidationError, ValidationFlags, Validator,
+};
+use wgpu::naga::{AddressSpace, Module, ShaderStage, Span, WithSpan};
 
 use crate::prelude::{self, Segments};
 
 #[cfg(test)]
 mod tests;
 
+/// Longest piece of source that an error repeats, in bytes.
+const LONGEST_QUOTE: usize = 60;
+
 /// Limits that the source itself can break.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkgroupLimits {
     pub(crate) max_invocations: u32,
     pub(crate) max_size_x: u32,
+    pub(crate) max_memory_bytes: u32,
 }
 
 /// A program's WGSL with all that is to be said about it.
@@ -50,9 +57,10 @@ impl<'a> Source<'a> {
         let module = wgsl::parse_str(shader).map_err(|error| self.parse_error(&error))?;
         self.check_bindings(&module)?;
         let sizes = self.workgroup_sizes(&module, limits)?;
-        Validator::new(ValidationFlags::all(), Capabilities::empty())
+        let info = Validator::new(ValidationFlags::all(), Capabilities::empty())
             .validate(&module)
-            .map_err(|error| self.validation_error(&error))?;
+            .map_err(|error| self.validation_error(&module, &error))?;
+        self.check_workgroup_memory(&module, &info, limits)?;
         Ok(sizes)
     }
 
@@ -65,8 +73,10 @@ impl<'a> Source<'a> {
         let spans: Vec<_> = error.labels().map(|(span, _)| span).collect();
         let offset = self.own(spans.iter().copied().filter_map(start));
         let mut message = error.message().to_owned();
-        for (_, label) in error.labels().filter(|(_, label)| !label.is_empty()) {
-            message = format!("{message} ({label})");
+        for (_, label) in error.labels() {
+            if !message.contains(label) {
+                message = format!("{message} ({label})");
+            }
         }
         for note in error.notes() {
             message = format!("{message}; {note}");
@@ -74,19 +84,30 @@ impl<'a> Source<'a> {
         self.located(offset, message)
     }
 
-    fn validation_error(self, error: &WithSpan<ValidationError>) -> CompileError {
+    fn validation_error(self, module: &Module, error: &WithSpan<ValidationError>) -> CompileError {
         // The outer spans are whole functions; the shortest is where it happens.
         let mut spans: Vec<_> =
             error.spans().map(|(span, _)| *span).filter_map(Span::to_range).collect();
         spans.sort_by_key(ExactSizeIterator::len);
-        let offset = self.own(spans.iter().map(|range| range.start));
+        let own = spans.into_iter().find(|range| range.start < self.wgsl.len());
         let mut message = error.as_inner().to_string();
         let mut source = error.as_inner().source();
         while let Some(cause) = source {
-            message = format!("{message}: {cause}");
+            message = match cause.downcast_ref() {
+                Some(CallError::ArgumentType { index, required, .. }) => {
+                    let wanted = module.to_ctx().type_to_string(*required);
+                    format!("argument {} of this call must be `{wanted}`", index + 1)
+                }
+                _ => format!("{message}: {cause}"),
+            };
             source = cause.source();
         }
-        self.located(offset, message)
+        let text = own.as_ref().and_then(|range| self.wgsl.get(range.clone()));
+        if let Some(text) = text.filter(|text| text.len() <= LONGEST_QUOTE && !text.contains('\n'))
+        {
+            message = format!("{message}, found `{text}`");
+        }
+        self.located(own.map(|range| range.start), message)
     }
 
     /// The first offset that lies in the program's own text.
@@ -117,6 +138,33 @@ impl<'a> Source<'a> {
                      and reach memory through hw_state, hw_payload and hw_parameter"
                 );
                 return Err(self.error(offset, message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Memory that a workgroup shares, which wgpu leaves to the driver to check or not.
+    fn check_workgroup_memory(
+        self,
+        module: &Module,
+        info: &ModuleInfo,
+        limits: WorkgroupLimits,
+    ) -> Result<(), CompileError> {
+        let max_bytes = limits.max_memory_bytes;
+        for (index, entry_point) in module.entry_points.iter().enumerate() {
+            let uses = info.get_entry_point(index);
+            let shared = module.global_variables.iter().filter(|(handle, variable)| {
+                variable.space == AddressSpace::WorkGroup && !uses[*handle].is_empty()
+            });
+            let size = |ty| u64::from(module.types[ty].inner.size(module.to_ctx()));
+            let bytes: u64 = shared.map(|(_, variable)| size(variable.ty)).sum();
+            if bytes > max_bytes.into() {
+                let name = &entry_point.name;
+                let message = format!(
+                    "the workgroup of `{name}` shares {bytes} bytes, the device allows {max_bytes} \
+                     (max_compute_workgroup_storage_size); declare smaller var<workgroup>"
+                );
+                return Err(self.error_at_entry_point(name, message));
             }
         }
         Ok(())

@@ -4,11 +4,11 @@ use hopwise_core::program::Grid;
 
 use super::*;
 
-const LIMITS: WorkgroupLimits = WorkgroupLimits { max_invocations: 256, max_size_x: 256 };
+const LIMITS: WorkgroupLimits =
+    WorkgroupLimits { max_invocations: 256, max_size_x: 256, max_memory_bytes: 1024 };
 
 fn refusal(wgsl: &str) -> (u32, u32, String) {
-    let program =
-        Program::builder("bad").pass("main", Grid::Fixed(1)).wgsl(wgsl).build().unwrap();
+    let program = Program::builder("bad").pass("main", Grid::Fixed(1)).wgsl(wgsl).build().unwrap();
     let source = Source::new(&program, wgsl);
     let shader = source.assemble(Segments { count: 1, shift: 20 });
     match source.check(&shader, LIMITS) {
@@ -84,4 +84,11 @@ fn workgroups_are_checked() {
     assert_refused("@compute @workgroup_size(8, 8) fn main() {}", 1, 32, "@workgroup_size(64)");
     let wgsl = "override size = 64u;\n@compute @workgroup_size(size) fn main() {}";
     assert_refused(wgsl, 2, 32, "write a constant");
+}
+
+#[test]
+fn memory_of_a_workgroup_is_checked_where_it_is_used() {
+    let declared = "var<workgroup> a: array<u32, 200>; var<workgroup> b: array<u32, 200>;\n";
+    let used = format!("{declared}@compute @workgroup_size(1) fn main() {{ a[0] = b[0]; }}");
+    assert_refused(&used, 2, 29, "1600 bytes");
 }
