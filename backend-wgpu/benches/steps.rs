@@ -1,9 +1,9 @@
 //! How much do batches and transfers cost beside the same written by hand against wgpu?
 //!
 //! A batch of kernels stands beside the same uploads, dispatches and read-backs without anything
-//! around them. Reading and writing a state stands beside one copy of the driver's, of the same
-//! bytes, between the device's memory and memory that the host has mapped. Each prints its ratio
-//! (ours / by hand) before the timings; for transfers the inverse is the share of the speed.
+//! around them. Reading and writing a state stands beside copies of the driver's, of the same bytes
+//! in as many buffers, between the device's memory and memory that the host can map. Each prints its
+//! ratio (ours / by hand) before the timings; for transfers the inverse is the share of the speed.
 
 #![allow(clippy::print_stdout, reason = "the ratios are what this bench is for")]
 #![allow(missing_docs, reason = "criterion_group makes a function that cannot be documented")]
@@ -112,7 +112,10 @@ fn print_ratio(what: &str, (ours, theirs): (f64, f64)) {
 }
 
 fn open() -> Option<Arc<WgpuDevice>> {
-    let options = WgpuOptions::new().with_memory_bytes(1 << 30);
+    open_with(WgpuOptions::new().with_memory_bytes(1 << 30))
+}
+
+fn open_with(options: WgpuOptions) -> Option<Arc<WgpuDevice>> {
     let device = WgpuBackend::new(options).open_wgpu(0);
     device.inspect_err(|error| println!("nothing to measure: {error}")).ok()
 }
@@ -147,18 +150,26 @@ fn large_instance(device: &WgpuDevice) -> Arc<dyn KernelInstance> {
 }
 
 fn transfers(criterion: &mut Criterion) {
-    let Some(device) = open() else { return };
-    let instance = large_instance(&device);
+    let options = WgpuOptions::new().with_memory_bytes(1 << 30);
+    for (way, options) in [("", options.clone()), ("staged ", options.with_staged_transfers())] {
+        if let Some(device) = open_with(options) {
+            transfers_on(&device, way, criterion);
+        }
+    }
+}
+
+fn transfers_on(device: &Arc<WgpuDevice>, way: &str, criterion: &mut Criterion) {
+    let instance = large_instance(device);
     let mut bytes = vec![7; LARGE_BYTES];
     let mut copy = by_hand::Copy::new(LARGE_BYTES as u64);
     let write = |bytes: &[u8]| instance.write_state(0, bytes).expect("the device works");
     let read = |bytes: &mut [u8]| instance.read_state(0, bytes).expect("the device works");
     let best = best_of_both(8, || write(&bytes), || copy.upload());
-    print_ratio("write of 256 MiB to one copy of the driver's", best);
+    print_ratio(&format!("{way}write of 256 MiB to the driver's own copies"), best);
     let best = best_of_both(8, || read(&mut bytes), || copy.download());
-    print_ratio("read of 256 MiB to one copy of the driver's", best);
+    print_ratio(&format!("{way}read of 256 MiB to the driver's own copies"), best);
 
-    let mut group = criterion.benchmark_group("transfer");
+    let mut group = criterion.benchmark_group(format!("{way}transfer"));
     group.sample_size(10).throughput(Throughput::Bytes(LARGE_BYTES as u64));
     group.bench_function("write", |bench| bench.iter(|| write(&bytes)));
     group.bench_function("driver_upload", |bench| bench.iter(|| copy.upload()));

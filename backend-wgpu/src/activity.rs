@@ -3,14 +3,14 @@
 use std::time::{Duration, Instant};
 
 use hopwise_core::error::TransferError;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use crate::driver::Driver;
 
 /// How often a waiting thread looks whether the device is still there.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// What goes on with an instance: one step, or any number of transfers.
+/// Whether a step or a transfer of an instance goes on: one at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     state: Mutex<State>,
@@ -19,10 +19,9 @@ pub(crate) struct Activity {
 
 #[derive(Debug, Default)]
 struct State {
-    is_stepping: bool,
-    transfers: usize,
-    /// Transfers that wait for the step's end. They come before the next step, or steps that follow
-    /// one another closely would shut them out.
+    is_busy: bool,
+    /// Transfers that wait. They come before the next step, or steps that follow one another
+    /// closely would shut them out.
     waiting: usize,
 }
 
@@ -30,25 +29,23 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Ongoing<'a> {
     activity: &'a Activity,
-    is_step: bool,
 }
 
 impl Activity {
-    /// Begins a step when no transfer goes on.
+    /// Begins a step when nothing else goes on or waits.
     pub(crate) fn begin_step(
         &self,
         driver: &Driver,
         wait: Duration,
     ) -> Result<Ongoing<'_>, TransferError> {
-        let is_free =
-            |state: &State| !state.is_stepping && state.transfers == 0 && state.waiting == 0;
         let mut state = self.state.lock();
+        let is_free = |state: &State| !state.is_busy && state.waiting == 0;
         self.wait_until(&mut state, driver, wait, is_free)?;
-        state.is_stepping = true;
-        Ok(Ongoing { activity: self, is_step: true })
+        state.is_busy = true;
+        Ok(Ongoing { activity: self })
     }
 
-    /// Begins a transfer when no step runs.
+    /// Begins a transfer when nothing else goes on.
     pub(crate) fn begin_transfer(
         &self,
         driver: &Driver,
@@ -56,17 +53,17 @@ impl Activity {
     ) -> Result<Ongoing<'_>, TransferError> {
         let mut state = self.state.lock();
         state.waiting += 1;
-        let waited = self.wait_until(&mut state, driver, wait, |state| !state.is_stepping);
+        let waited = self.wait_until(&mut state, driver, wait, |state| !state.is_busy);
         state.waiting -= 1;
         self.changed.notify_all();
         waited?;
-        state.transfers += 1;
-        Ok(Ongoing { activity: self, is_step: false })
+        state.is_busy = true;
+        Ok(Ongoing { activity: self })
     }
 
     fn wait_until(
         &self,
-        state: &mut parking_lot::MutexGuard<'_, State>,
+        state: &mut MutexGuard<'_, State>,
         driver: &Driver,
         wait: Duration,
         is_free: impl Fn(&State) -> bool,
@@ -88,12 +85,7 @@ impl Activity {
 
 impl Drop for Ongoing<'_> {
     fn drop(&mut self) {
-        let mut state = self.activity.state.lock();
-        if self.is_step {
-            state.is_stepping = false;
-        } else {
-            state.transfers -= 1;
-        }
+        self.activity.state.lock().is_busy = false;
         self.activity.changed.notify_all();
     }
 }

@@ -10,7 +10,8 @@ use hopwise_core::health::DeviceHealth;
 use hopwise_topology::GpuConnection;
 use parking_lot::Mutex;
 
-use crate::core::DeviceCore;
+use crate::adapter::AdapterKind;
+use crate::core::{DeviceCore, Transfers};
 use crate::device::WgpuDevice;
 use crate::digester::Digester;
 use crate::driver::{Driver, Handles};
@@ -187,9 +188,10 @@ impl Card {
     fn open(&self, health: DeviceHealth, options: &WgpuOptions) -> Result<DeviceCore, DeviceError> {
         let required_limits = self.handle.limits();
         let limits = Limits::new(&required_limits);
+        let (transfers, required_features) = self.transfers(options);
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("hopwise"),
-            required_features: wgpu::Features::empty(),
+            required_features,
             required_limits,
             experimental_features: wgpu::ExperimentalFeatures::disabled(),
             memory_hints: wgpu::MemoryHints::MemoryUsage,
@@ -207,10 +209,22 @@ impl Card {
             driver,
             limits,
             quota: Arc::new(Quota::new(self.facts.quota_bytes(options))),
-            staging: Staging::default(),
+            transfers,
             digester,
             transfer_wait: options.transfer_wait,
         })
+    }
+
+    /// Software drivers keep buffers in the host's memory; what they can map need not be copied
+    /// twice. Integrated GPUs share the memory too, but reading what they map bypasses the caches.
+    fn transfers(&self, options: &WgpuOptions) -> (Transfers, wgpu::Features) {
+        let mappable = wgpu::Features::MAPPABLE_PRIMARY_BUFFERS;
+        let is_software = self.facts.adapter.kind == AdapterKind::Cpu;
+        if is_software && !options.staged_transfers && self.handle.features().contains(mappable) {
+            (Transfers::Mapped, mappable)
+        } else {
+            (Transfers::Staged(Staging::default()), wgpu::Features::empty())
+        }
     }
 
     fn max_loop_iterations(&self, driver: &Driver) -> Result<Option<u64>, DeviceError> {

@@ -258,8 +258,8 @@ fn submit(
         encoder.copy_buffer_to_buffer(&instance.boxes, 0, &pair.download, at, length);
     }
     let index = handles.queue.submit([encoder.finish()]);
-    let upload = Mapping::of(&pair.upload, wgpu::MapMode::Write, pair.upload.size());
-    let download = Mapping::of(&pair.download, wgpu::MapMode::Read, pair.download.size());
+    let upload = Mapping::of(pair.upload.slice(..), wgpu::MapMode::Write);
+    let download = Mapping::of(pair.download.slice(..), wgpu::MapMode::Read);
     (index, upload, download)
 }
 

@@ -163,7 +163,7 @@ impl Digester {
         }
         encoder.copy_buffer_to_buffer(&buffers.sums, 0, &buffers.results, 0, work.bytes);
         let index = handles.queue.submit([encoder.finish()]);
-        (index, Mapping::of(&buffers.results, wgpu::MapMode::Read, work.bytes))
+        (index, Mapping::of(buffers.results.slice(..work.bytes), wgpu::MapMode::Read))
     }
 
     /// Bytes from one span's description to the next.

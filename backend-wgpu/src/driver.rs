@@ -136,15 +136,25 @@ impl Driver {
         usage: wgpu::BufferUsages,
     ) -> Result<Held<wgpu::Buffer>, DeviceError> {
         let buffer = self.create_buffer(label, size, usage)?;
-        // Nothing uses the buffer yet, so there is no submission to wait for.
-        let mapping = self.call(|_| Mapping::of(&buffer, wgpu::MapMode::Write, size))?;
+        self.map_idle(&buffer, wgpu::MapMode::Write, 0..size)?;
+        Ok(buffer)
+    }
+
+    /// Maps a range of a buffer that no submission under way uses.
+    pub(crate) fn map_idle(
+        &self,
+        buffer: &wgpu::Buffer,
+        mode: wgpu::MapMode,
+        range: std::ops::Range<u64>,
+    ) -> Result<(), DeviceError> {
+        let mapping = self.call(|_| Mapping::of(buffer.slice(range), mode))?;
         let started = Instant::now();
         self.poll_once()?;
         while !mapping.wait(Duration::from_millis(1)) {
             self.check_waited(started)?;
             self.poll_once()?;
         }
-        if mapping.is_mapped() { Ok(buffer) } else { Err(not_mapped()) }
+        if mapping.is_mapped() { Ok(()) } else { Err(not_mapped()) }
     }
 
     /// Waits until a submission is done and the mappings that were asked for with it are there.
@@ -223,11 +233,11 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// Asks for the first bytes of a buffer.
-    pub(crate) fn of(buffer: &wgpu::Buffer, mode: wgpu::MapMode, bytes: u64) -> Self {
+    /// Asks for a part of a buffer.
+    pub(crate) fn of(part: wgpu::BufferSlice<'_>, mode: wgpu::MapMode) -> Self {
         let mapping = Self::default();
         let arrived = mapping.clone();
-        buffer.slice(..bytes).map_async(mode, move |result| {
+        part.map_async(mode, move |result| {
             let (state, changed) = &*arrived.shared;
             *state.lock() = Some(result.is_ok());
             changed.notify_all();

@@ -17,7 +17,7 @@ use crate::held::Held;
 use crate::prelude::{FIRST_SEGMENT_BINDING, INSTANCE_HEADER_WORDS, parameter_vectors};
 use crate::program::{Pipelines, WgpuProgram};
 use crate::quota::Reservation;
-use crate::staging::Segmented;
+use crate::segmented::Segmented;
 
 /// One kernel on a device.
 pub(crate) struct WgpuInstance {
@@ -69,7 +69,7 @@ impl WgpuInstance {
         };
         if let InitialState::Bytes(bytes) = request.initial {
             debug_assert_eq!(bytes.len() as u64, request.state_bytes, "the state is whole");
-            instance.core.staging.write(instance.driver(), instance.segmented(), 0, bytes)?;
+            instance.core.transfers.write(instance.driver(), instance.segmented(), 0, bytes)?;
         }
         Ok(instance)
     }
@@ -110,14 +110,14 @@ impl KernelInstance for WgpuInstance {
         self.driver().check()?;
         check_range(offset_bytes, into.len() as u64, self.state_bytes)?;
         let _ongoing = self.begin_transfer()?;
-        Ok(self.core.staging.read(self.driver(), self.segmented(), offset_bytes, into)?)
+        Ok(self.core.transfers.read(self.driver(), self.segmented(), offset_bytes, into)?)
     }
 
     fn write_state(&self, offset_bytes: u64, from: &[u8]) -> Result<(), TransferError> {
         self.driver().check()?;
         check_range(offset_bytes, from.len() as u64, self.state_bytes)?;
         let _ongoing = self.begin_transfer()?;
-        Ok(self.core.staging.write(self.driver(), self.segmented(), offset_bytes, from)?)
+        Ok(self.core.transfers.write(self.driver(), self.segmented(), offset_bytes, from)?)
     }
 
     fn chunk_digests(&self, chunk_bytes: u64) -> Result<Vec<u64>, TransferError> {
@@ -161,12 +161,13 @@ fn build(
     use wgpu::BufferUsages as Usage;
     let (core, name) = (&program.core, program.program.name());
     let driver = &core.driver;
-    let usage = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
+    let usage = Usage::STORAGE | core.transfers.usage();
     let segment_bytes = core.limits.segment_bytes();
     let segments = (0..state_bytes.div_ceil(segment_bytes))
         .map(|segment| segment_bytes.min(state_bytes - segment * segment_bytes))
         .map(|bytes| driver.create_buffer(name, bytes, usage))
         .collect::<Result<Vec<_>, _>>()?;
+    let usage = Usage::STORAGE | Usage::COPY_SRC | Usage::COPY_DST;
     let boxes = driver.create_buffer(name, program.boxes.whole as u64 * 4, usage)?;
     let block = instance_block(program, parameters, state_bytes);
     let usage = Usage::UNIFORM | Usage::COPY_DST;

@@ -54,6 +54,8 @@ mod activity;
 mod digester;
 mod driver;
 mod held;
+mod mapped;
 mod quota;
 mod ready;
+mod segmented;
 mod staging;

@@ -131,7 +131,7 @@ fn submit_loop(
     }
     encoder.copy_buffer_to_buffer(counts, 0, result, 0, 8);
     let index = handles.queue.submit([encoder.finish()]);
-    (index, Mapping::of(result, wgpu::MapMode::Read, 8))
+    (index, Mapping::of(result.slice(..), wgpu::MapMode::Read))
 }
 
 #[cfg(test)]

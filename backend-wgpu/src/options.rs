@@ -29,6 +29,7 @@ pub struct WgpuOptions {
     pub(crate) memory_bytes: Option<u64>,
     pub(crate) transfer_wait: Duration,
     pub(crate) wait_limit: Duration,
+    pub(crate) staged_transfers: bool,
 }
 
 /// Every adapter, through the API that is preferred, as one device.
@@ -49,6 +50,7 @@ impl WgpuOptions {
             memory_bytes: None,
             transfer_wait: DEFAULT_TRANSFER_WAIT,
             wait_limit: DEFAULT_WAIT_LIMIT,
+            staged_transfers: false,
         }
     }
 
@@ -96,6 +98,14 @@ impl WgpuOptions {
     #[must_use]
     pub fn with_wait_limit(mut self, limit: Duration) -> Self {
         self.wait_limit = limit;
+        self
+    }
+
+    /// Moves state through staging buffers on software adapters too, whose state could be mapped:
+    /// to try on any machine what GPUs with memory of their own do.
+    #[must_use]
+    pub fn with_staged_transfers(mut self) -> Self {
+        self.staged_transfers = true;
         self
     }
 

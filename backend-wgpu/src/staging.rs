@@ -11,6 +11,7 @@ use parking_lot::Mutex;
 
 use crate::driver::{Driver, Mapping, map_error};
 use crate::held::Held;
+use crate::segmented::{Segmented, Slice};
 
 /// Bytes of a staging buffer: enough that a submission's cost is small beside its copy.
 const SLICE_BYTES: u64 = 4 << 20;
@@ -28,22 +29,6 @@ pub(crate) struct Staging {
     downloads: Mutex<Vec<Held<wgpu::Buffer>>>,
     /// Mapped.
     uploads: Mutex<Vec<Held<wgpu::Buffer>>>,
-}
-
-/// A state as it lies on the device.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Segmented<'a> {
-    pub(crate) buffers: &'a [Held<wgpu::Buffer>],
-    pub(crate) segment_bytes: u64,
-}
-
-/// A part of a transfer within one segment and one staging buffer.
-#[derive(Clone, Debug)]
-struct Slice<'a> {
-    buffer: &'a wgpu::Buffer,
-    offset_bytes: u64,
-    /// Which bytes of the host's these are.
-    host: Range<usize>,
 }
 
 /// A slice that the device works on.
@@ -65,7 +50,7 @@ impl Staging {
         into: &mut [u8],
     ) -> Result<(), DeviceError> {
         let mut under_way = VecDeque::with_capacity(RING);
-        let mut slices = state.slices(offset_bytes, into.len());
+        let mut slices = state.slices(offset_bytes, into.len(), SLICE_BYTES);
         loop {
             while under_way.len() < RING
                 && let Some(slice) = slices.next()
@@ -93,7 +78,7 @@ impl Staging {
         from: &[u8],
     ) -> Result<(), DeviceError> {
         let mut under_way = VecDeque::with_capacity(RING);
-        for slice in state.slices(offset_bytes, from.len()) {
+        for slice in state.slices(offset_bytes, from.len(), SLICE_BYTES) {
             let staging = if under_way.len() < RING {
                 self.take_upload(driver)?
             } else {
@@ -125,7 +110,7 @@ impl Staging {
             let mut encoder = handles.device.create_command_encoder(&descriptor);
             encoder.copy_buffer_to_buffer(slice.buffer, slice.offset_bytes, &staging, 0, length);
             let index = handles.queue.submit([encoder.finish()]);
-            (index, Mapping::of(&staging, wgpu::MapMode::Read, length))
+            (index, Mapping::of(staging.slice(..length), wgpu::MapMode::Read))
         })?;
         Ok(UnderWay { staging, index, mapping, host: slice.host.clone() })
     }
@@ -168,7 +153,7 @@ fn begin_write(
         let mut encoder = handles.device.create_command_encoder(&descriptor);
         encoder.copy_buffer_to_buffer(&staging, 0, slice.buffer, slice.offset_bytes, length);
         let index = handles.queue.submit([encoder.finish()]);
-        (index, Mapping::of(&staging, wgpu::MapMode::Write, staging.size()))
+        (index, Mapping::of(staging.slice(..), wgpu::MapMode::Write))
     })?;
     Ok(UnderWay { staging, index, mapping, host: slice.host.clone() })
 }
@@ -182,24 +167,4 @@ fn keep(spare: &Mutex<Vec<Held<wgpu::Buffer>>>, buffer: Held<wgpu::Buffer>) {
     }
     drop(spare);
     drop(buffer); // not under the lock: it calls the driver
-}
-
-impl<'a> Segmented<'a> {
-    /// Cuts a range at the borders of segments and at the size of staging buffers.
-    fn slices(self, offset_bytes: u64, length: usize) -> impl Iterator<Item = Slice<'a>> {
-        let mut done = 0usize;
-        std::iter::from_fn(move || {
-            if done == length {
-                return None;
-            }
-            let at = offset_bytes + done as u64;
-            let (segment, offset_bytes) = (at / self.segment_bytes, at % self.segment_bytes);
-            let longest = SLICE_BYTES.min(self.segment_bytes - offset_bytes);
-            let end = length.min(done + usize::try_from(longest).expect("slices are short"));
-            let host = done..end;
-            done = end;
-            let segment = usize::try_from(segment).expect("segments are few");
-            Some(Slice { buffer: &self.buffers[segment], offset_bytes, host })
-        })
-    }
 }

@@ -12,14 +12,14 @@ use hopwise_core::error::DeviceError;
 fn facts_of_every_adapter_are_consistent() {
     let backend = WgpuBackend::new(WgpuOptions::new());
     for (facts, info) in backend.adapters().zip(backend.enumerate().unwrap_or_default()) {
-        println!("{facts:#?}\n{info:#?}");
+        eprintln!("{facts:#?}\n{info:#?}");
         assert_eq!(facts.adapter.name, info.name);
         assert_eq!(info.identity.is_stable(), facts.adapter.pci_address.is_some());
         assert!(facts.max_state_bytes >= facts.max_binding_bytes.min(1 << 30) / 2);
         assert!(facts.subgroup_sizes.0 <= facts.subgroup_sizes.1);
         assert!(info.available_memory_bytes <= info.total_memory_bytes);
         let device = backend.open(info.index).unwrap();
-        println!("{:#?}", device.limits());
+        eprintln!("{:#?}", device.limits());
         assert_eq!(device.limits().max_state_bytes, facts.max_state_bytes);
         assert_eq!(device.limits().overrun, Overrun::LosesDevice);
         if facts.adapter.name.starts_with("llvmpipe") {
@@ -37,7 +37,7 @@ fn logical_devices_are_told_apart_and_fail_together() {
     let options = WgpuOptions::new().with_logical_devices(2).with_memory_bytes(1 << 20);
     let backend = WgpuBackend::new(options);
     let Ok(listed) = backend.enumerate() else {
-        println!("not tried: there is no adapter");
+        eprintln!("not tried: there is no adapter");
         return;
     };
     assert_eq!(listed.len(), 2 * backend.adapters().count());
@@ -65,7 +65,7 @@ fn logical_devices_are_told_apart_and_fail_together() {
 fn a_device_destroyed_by_the_driver_is_lost() {
     let backend = WgpuBackend::new(WgpuOptions::new().with_memory_bytes(1 << 20));
     let Ok(device) = backend.open_wgpu(0) else {
-        println!("not tried: there is no adapter");
+        eprintln!("not tried: there is no adapter");
         return;
     };
     let heard = Arc::new(std::sync::Mutex::new(None));

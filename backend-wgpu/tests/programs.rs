@@ -11,7 +11,8 @@ use kernels::{Kernel, open};
 
 fn refusal(device: &dyn Device, wgsl: &str) -> CompileError {
     let program = Program::builder("bad").pass("main", Grid::Fixed(1)).wgsl(wgsl);
-    device.compile(&program.build().unwrap()).unwrap_err()
+    let program = program.build().expect("the declaration is right");
+    device.compile(&program).expect_err("the source is wrong")
 }
 
 #[test]
@@ -39,7 +40,7 @@ fn wrong_sources_name_file_line_column_and_remedy() {
     ];
     for (wgsl, at_line, at_column, part) in cases {
         let refusal = refusal(&*device, wgsl);
-        println!("{refusal}");
+        eprintln!("{refusal}");
         let CompileError::Source { program, file, line, column, message } = &refusal else {
             panic!("{refusal}");
         };
@@ -67,7 +68,7 @@ fn boxes_that_fit_no_binding_are_refused_by_the_name_of_the_limit() {
             assert!(limit.contains("max_storage_buffer_binding_size"), "{limit}");
             assert!(wanted > offered);
         }
-        Ok(_) => println!("the device has room for boxes of 2 GiB"),
+        Ok(_) => eprintln!("the device has room for boxes of 2 GiB"),
         Err(other) => panic!("{other}"),
     }
 }

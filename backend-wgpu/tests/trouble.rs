@@ -39,7 +39,7 @@ fn endless() -> Arc<Program> {
             if (x == 12345u) { hw_set_state(0u, x); }
         }";
     let program = Program::builder("endless").pass("main", Grid::Fixed(1 << 31)).wgsl(wgsl);
-    program.build().unwrap()
+    program.build().expect("nothing is in the way yet")
 }
 
 /// Counts its messages, on any device.
@@ -56,13 +56,13 @@ fn tally() -> Arc<Program> {
             Ok(())
         })
         .build()
-        .unwrap()
+        .expect("nothing is in the way yet")
 }
 
 fn send(fleet: &Fleet, kernel: &hopwise_core::id::KernelId, count: u32) {
-    let sender = fleet.sender("test", kernel, "in").unwrap();
+    let sender = fleet.sender("test", kernel, "in").expect("nothing is in the way yet");
     for tag in 0..count {
-        sender.send(Message::from_words(tag, &[])).unwrap();
+        sender.send(Message::from_words(tag, &[])).expect("nothing is in the way yet");
     }
 }
 
@@ -73,13 +73,18 @@ fn mixed_fleet(
     let backend =
         WgpuBackend::new(WgpuOptions::new().with_logical_devices(2).with_memory_bytes(16 << 20));
     let Ok(first) = backend.open_wgpu(0) else {
-        println!("not tried: there is no adapter");
+        eprintln!("not tried: there is no adapter");
         return None;
     };
-    let second = backend.open_wgpu(1).unwrap();
+    let second = backend.open_wgpu(1).expect("nothing is in the way yet");
     let host = HostBackend::new(HostOptions::new(1).with_workers(1));
     let builder = Fleet::builder().device(Arc::clone(&first) as _).device(Arc::clone(&second) as _);
-    let fleet = builder.backend(&host).unwrap().step_limit(step_limit).build().unwrap();
+    let fleet = builder
+        .backend(&host)
+        .expect("nothing is in the way yet")
+        .step_limit(step_limit)
+        .build()
+        .expect("nothing is in the way yet");
     Some((fleet, [first, second]))
 }
 
@@ -124,7 +129,7 @@ fn a_step_without_end_takes_its_adapter_and_nothing_else() {
         fleet.shutdown(Duration::from_secs(1));
         drop(devices);
     });
-    println!("the fleet went on");
+    eprintln!("the fleet went on");
 }
 
 #[test]
@@ -180,7 +185,7 @@ fn a_driver_without_memory_refuses_an_instance_and_goes_on() {
         panic!("{refusal}");
     };
     assert!(requested_bytes == state_bytes && available_bytes < requested_bytes);
-    println!("refused after {} instances", live.len());
+    eprintln!("refused after {} instances", live.len());
     small.run(&*device).unwrap();
     assert_eq!(small.words(0, 256), [1; 256], "the others go on");
     live.pop();

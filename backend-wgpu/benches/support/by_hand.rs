@@ -8,8 +8,8 @@ use wgpu::BufferUsages as Usage;
 
 /// What a kernel receives and sends, as in the program of the bench: header and one message of six
 /// words; sixteen slots of six words and a header.
-const RECEIVED_BYTES: u64 = 4 * (4 + 4 + 6);
-const SENT_BYTES: u64 = 4 * (16 * 6 + 4);
+const RECEIVED_BYTES: usize = 4 * (4 + 4 + 6);
+const SENT_BYTES: usize = 4 * (16 * 6 + 4);
 
 const SHADER: &str = "
 struct Boxes {
@@ -105,7 +105,8 @@ impl Batch {
         };
         let list: Vec<_> = (0..kernels).map(kernel).collect();
         let kernels = list.len() as u64;
-        let (upload_bytes, download_bytes) = (kernels * RECEIVED_BYTES, kernels * SENT_BYTES);
+        let (upload_bytes, download_bytes) =
+            (kernels * RECEIVED_BYTES as u64, kernels * SENT_BYTES as u64);
         let upload = buffer(&device, upload_bytes, Usage::MAP_WRITE | Usage::COPY_SRC, true);
         let download = buffer(&device, download_bytes, Usage::MAP_READ | Usage::COPY_DST, false);
         let groups = state_words.div_ceil(64);
@@ -114,7 +115,7 @@ impl Batch {
 
     /// One step of every kernel.
     pub(crate) fn run(&mut self) {
-        let mut received = [0; RECEIVED_BYTES as usize];
+        let mut received = [0; RECEIVED_BYTES];
         received[4 * 12] = 1;
         {
             let mut view = self.upload.slice(..).get_mapped_range_mut().expect("it is mapped");
@@ -125,8 +126,8 @@ impl Batch {
         }
         self.upload.unmap();
         let mut encoder = self.device.create_command_encoder(&Default::default());
-        for (at, (boxes, _)) in (0..).step_by(RECEIVED_BYTES as usize).zip(&self.kernels) {
-            encoder.copy_buffer_to_buffer(&self.upload, at, boxes, 4 * 96, RECEIVED_BYTES);
+        for (at, (boxes, _)) in (0..).step_by(RECEIVED_BYTES).zip(&self.kernels) {
+            encoder.copy_buffer_to_buffer(&self.upload, at, boxes, 4 * 96, RECEIVED_BYTES as u64);
         }
         {
             let mut pass = encoder.begin_compute_pass(&Default::default());
@@ -136,8 +137,8 @@ impl Batch {
                 pass.dispatch_workgroups(self.groups, 1, 1);
             }
         }
-        for (at, (boxes, _)) in (0..).step_by(SENT_BYTES as usize).zip(&self.kernels) {
-            encoder.copy_buffer_to_buffer(boxes, 0, &self.download, at, SENT_BYTES);
+        for (at, (boxes, _)) in (0..).step_by(SENT_BYTES).zip(&self.kernels) {
+            encoder.copy_buffer_to_buffer(boxes, 0, &self.download, at, SENT_BYTES as u64);
         }
         self.queue.submit([encoder.finish()]);
         let mapped = |result: Result<(), wgpu::BufferAsyncError>| result.expect("it can be mapped");
@@ -152,10 +153,15 @@ impl Batch {
     }
 }
 
-/// One copy between the device's memory and memory that the host can map.
+/// Copies between the device's memory and memory that the host can map: one for each segment, since
+/// a state lies in buffers that can be bound.
 pub(crate) struct Copy {
     device: wgpu::Device,
     queue: wgpu::Queue,
+    segments: Vec<Segment>,
+}
+
+struct Segment {
     on_device: wgpu::Buffer,
     upload: wgpu::Buffer,
     download: wgpu::Buffer,
@@ -164,24 +170,32 @@ pub(crate) struct Copy {
 impl Copy {
     pub(crate) fn new(bytes: u64) -> Self {
         let (device, queue) = open();
-        let on_device = buffer(&device, bytes, Usage::COPY_SRC | Usage::COPY_DST, false);
-        let upload = buffer(&device, bytes, Usage::MAP_WRITE | Usage::COPY_SRC, true);
-        upload.unmap();
-        let download = buffer(&device, bytes, Usage::MAP_READ | Usage::COPY_DST, false);
-        Self { device, queue, on_device, upload, download }
+        let longest = device.limits().max_storage_buffer_binding_size.min(1 << 30);
+        let segment = |index: u64| {
+            let size = longest.min(bytes - index * longest);
+            let on_device = buffer(&device, size, Usage::COPY_SRC | Usage::COPY_DST, false);
+            let upload = buffer(&device, size, Usage::MAP_WRITE | Usage::COPY_SRC, true);
+            upload.unmap();
+            let download = buffer(&device, size, Usage::MAP_READ | Usage::COPY_DST, false);
+            Segment { on_device, upload, download }
+        };
+        let segments = (0..bytes.div_ceil(longest)).map(segment).collect();
+        Self { device, queue, segments }
     }
 
     pub(crate) fn upload(&mut self) {
-        self.copy(&self.upload, &self.on_device);
+        self.copy(|segment| (&segment.upload, &segment.on_device));
     }
 
     pub(crate) fn download(&mut self) {
-        self.copy(&self.on_device, &self.download);
+        self.copy(|segment| (&segment.on_device, &segment.download));
     }
 
-    fn copy(&self, from: &wgpu::Buffer, to: &wgpu::Buffer) {
+    fn copy(&self, ends: impl Fn(&Segment) -> (&wgpu::Buffer, &wgpu::Buffer)) {
         let mut encoder = self.device.create_command_encoder(&Default::default());
-        encoder.copy_buffer_to_buffer(from, 0, to, 0, from.size());
+        for (from, to) in self.segments.iter().map(ends) {
+            encoder.copy_buffer_to_buffer(from, 0, to, 0, from.size());
+        }
         self.queue.submit([encoder.finish()]);
         wait(&self.device);
     }

@@ -18,7 +18,7 @@ pub(crate) fn is(part: &str) -> bool {
 /// Runs `test` of this program again, as the child that runs it, and fails unless it ends well
 /// within its time. `limits` are commands of a shell, such as `ulimit -v 1000000;`.
 pub(crate) fn run(test: &str, limits: &str) {
-    let program = std::env::current_exe().unwrap();
+    let program = std::env::current_exe().expect("a test knows its program");
     let mut child = Command::new("sh")
         .args(["-c", &format!("{limits} exec \"$0\" \"$@\"")])
         .arg(program)
@@ -26,15 +26,15 @@ pub(crate) fn run(test: &str, limits: &str) {
         .env(PART, test)
         .stdin(Stdio::null())
         .spawn()
-        .unwrap();
+        .expect("a shell can be started");
     let started = Instant::now();
     let status: ExitStatus = loop {
-        if let Some(status) = child.try_wait().unwrap() {
+        if let Some(status) = child.try_wait().expect("the child can be asked") {
             break status;
         }
         if started.elapsed() > LIMIT {
-            child.kill().unwrap();
-            child.wait().unwrap();
+            child.kill().expect("the child is ours");
+            child.wait().expect("the child was killed");
             panic!("the child that runs `{test}` hangs");
         }
         thread::sleep(Duration::from_millis(20));

@@ -12,7 +12,7 @@ pub(crate) fn swiftshader() -> Option<PathBuf> {
     if Path::new(&named).exists() {
         return Some(named);
     }
-    println!(
+    eprintln!(
         "not tried on SwiftShader: {} is missing; install chromium-common (Debian), or set \
          {VARIABLE} to a vk_swiftshader_icd.json",
         named.display()

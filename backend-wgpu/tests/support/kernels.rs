@@ -18,7 +18,7 @@ pub(crate) fn open(options: WgpuOptions) -> Option<Arc<WgpuDevice>> {
     match WgpuBackend::new(options).open_wgpu(0) {
         Ok(device) => Some(device),
         Err(DeviceError::Unavailable { reason }) => {
-            println!("not tried: {reason}");
+            eprintln!("not tried: {reason}");
             None
         }
         Err(error) => panic!("{error}"),
