@@ -64,9 +64,9 @@ fn hw_step_number() -> u32 { return hw_boxes.step_number; }
 // Whether the step was asked for by start or run again.
 fn hw_started() -> bool { return hw_boxes.started != 0u; }
 
-// One word of a message's slot; 0 for a message that is not there.
+// One word of the header of a message's slot; 0 for a message that is not there.
 fn hw_inbox_word(message: u32, word: u32) -> u32 {
-    if (message >= hw_boxes.message_count || word >= HW_INBOX_SLOT_WORDS) { return 0u; }
+    if (message >= hw_boxes.message_count) { return 0u; }
     return hw_boxes.inbox_slots[message * HW_INBOX_SLOT_WORDS + word];
 }
 
@@ -84,8 +84,10 @@ fn hw_channel(message: u32) -> u32 { return hw_inbox_word(message, 3u); }
 
 // One word of a message's payload; zeros follow its length, and 0 is beyond the slot.
 fn hw_payload(message: u32, word: u32) -> u32 {
-    if (word >= HW_INBOX_SLOT_WORDS) { return 0u; }
-    return hw_inbox_word(message, HW_SLOT_HEADER_WORDS + word);
+    if (message >= hw_boxes.message_count || word >= HW_INBOX_SLOT_WORDS - HW_SLOT_HEADER_WORDS) {
+        return 0u;
+    }
+    return hw_boxes.inbox_slots[message * HW_INBOX_SLOT_WORDS + HW_SLOT_HEADER_WORDS + word];
 }
 
 // Takes a slot of the outbox and returns its handle, or HW_NO_SLOT when there is none left; then
