@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, OnceLock};
 
+use hopwise_core::GpuConnection;
 use hopwise_core::backend::Backend;
 use hopwise_core::device::Device;
 use hopwise_core::device_info::{BackendKind, DeviceInfo, DeviceLimits, Overrun};
 use hopwise_core::error::DeviceError;
 use hopwise_core::health::DeviceHealth;
-use hopwise_topology::GpuConnection;
+
 use parking_lot::Mutex;
 
 use crate::adapter::AdapterKind;

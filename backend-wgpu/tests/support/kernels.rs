@@ -57,7 +57,10 @@ impl Kernel {
     ) -> Self {
         let compiled = device.compile(program).expect("the program fits");
         let request = InstanceRequest { parameters: &[], state_bytes, initial };
-        let instance = device.create_instance(&compiled, &request).expect("there is room");
+        Self::of(program, device.create_instance(&compiled, &request).expect("there is room"))
+    }
+
+    pub(crate) fn of(program: &Arc<Program>, instance: Arc<dyn KernelInstance>) -> Self {
         Self { program: Arc::clone(program), instance, steps: 0 }
     }
 

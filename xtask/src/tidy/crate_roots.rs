@@ -8,7 +8,7 @@ use super::{Offence, Workspace};
 mod tests;
 
 /// The crates that call drivers; every other crate forbids unsafe code.
-const MAY_BE_UNSAFE: &[&str] = &["backend-cuda"];
+const MAY_BE_UNSAFE: &[&str] = &["backend-cuda", "backend-wgpu"];
 
 const ATTRIBUTE: &str = "forbid(unsafe_code)";
 
