@@ -3,26 +3,36 @@
 use std::time::{Duration, Instant};
 
 use hopwise_core::error::TransferError;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 
 use crate::driver::Driver;
 
 /// How often a waiting thread looks whether the device is still there.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Whether a step or a transfer of an instance goes on: one at a time.
+/// Whether a step or a transfer of an instance goes on: one at a time, and in turns where both wait,
+/// so that neither shuts the other out.
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     state: Mutex<State>,
     changed: Condvar,
 }
 
+/// What goes on with an instance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A step.
+    #[default]
+    Step,
+    /// Reading, writing or digesting its state.
+    Transfer,
+}
+
 #[derive(Debug, Default)]
 struct State {
     is_busy: bool,
-    /// Transfers that wait. They come before the next step, or steps that follow one another
-    /// closely would shut them out.
-    waiting: usize,
+    last: Kind,
+    waiting: [usize; 2],
 }
 
 /// A step or transfer that goes on until this is dropped.
@@ -31,55 +41,49 @@ pub(crate) struct Ongoing<'a> {
     activity: &'a Activity,
 }
 
+impl State {
+    fn is_free_for(&self, kind: Kind) -> bool {
+        let other = if kind == Kind::Step { Kind::Transfer } else { Kind::Step };
+        let is_others_turn = self.last == kind && self.waiting[other as usize] > 0;
+        !self.is_busy && !is_others_turn
+    }
+}
+
 impl Activity {
-    /// Begins a step when nothing else goes on or waits.
-    pub(crate) fn begin_step(
+    /// Begins a step or transfer, or says that the instance was busy for so long.
+    pub(crate) fn begin(
         &self,
+        kind: Kind,
         driver: &Driver,
         wait: Duration,
     ) -> Result<Ongoing<'_>, TransferError> {
-        let mut state = self.state.lock();
-        let is_free = |state: &State| !state.is_busy && state.waiting == 0;
-        self.wait_until(&mut state, driver, wait, is_free)?;
-        state.is_busy = true;
-        Ok(Ongoing { activity: self })
-    }
-
-    /// Begins a transfer when nothing else goes on.
-    pub(crate) fn begin_transfer(
-        &self,
-        driver: &Driver,
-        wait: Duration,
-    ) -> Result<Ongoing<'_>, TransferError> {
-        let mut state = self.state.lock();
-        state.waiting += 1;
-        let waited = self.wait_until(&mut state, driver, wait, |state| !state.is_busy);
-        state.waiting -= 1;
-        self.changed.notify_all();
-        waited?;
-        state.is_busy = true;
-        Ok(Ongoing { activity: self })
-    }
-
-    fn wait_until(
-        &self,
-        state: &mut MutexGuard<'_, State>,
-        driver: &Driver,
-        wait: Duration,
-        is_free: impl Fn(&State) -> bool,
-    ) -> Result<(), TransferError> {
         let started = Instant::now();
-        while !is_free(state) {
+        let mut state = self.state.lock();
+        state.waiting[kind as usize] += 1;
+        let waited = loop {
+            if state.is_free_for(kind) {
+                break Ok(());
+            }
             // The latch alone is read: a driver is not called under a lock.
-            driver.health().check()?;
+            if let Err(error) = driver.health().check() {
+                break Err(error.into());
+            }
             let left = wait.saturating_sub(started.elapsed());
             if left.is_zero() {
                 let waited_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
-                return Err(TransferError::Busy { waited_ms });
+                break Err(TransferError::Busy { waited_ms });
             }
-            self.changed.wait_for(state, left.min(SLICE));
+            self.changed.wait_for(&mut state, left.min(SLICE));
+        };
+        state.waiting[kind as usize] -= 1;
+        if waited.is_ok() {
+            state.is_busy = true;
+            state.last = kind;
         }
-        Ok(())
+        drop(state);
+        // One that waits no longer can be what others waited for.
+        self.changed.notify_all();
+        waited.map(|()| Ongoing { activity: self })
     }
 }
 

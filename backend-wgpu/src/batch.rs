@@ -7,10 +7,11 @@
 //! other within.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use hopwise_core::abi::{HEADER_WORDS, bytes_to_words, words_to_bytes};
 use hopwise_core::device::{KernelInstance, Step, StepOutcome};
-use hopwise_core::error::{DeviceError, StepFault};
+use hopwise_core::error::{DeviceError, StepFault, TransferError};
 use parking_lot::Mutex;
 
 use crate::activity::Ongoing;
@@ -79,9 +80,9 @@ pub(crate) fn run(
 ) -> Result<(), DeviceError> {
     let instances: Vec<Arc<dyn KernelInstance>> =
         steps.iter().map(|step| Arc::clone(&step.instance)).collect();
-    let (planned, upload_bytes, download_bytes) = plan(&instances, steps)?;
+    let Plan { planned, upload_bytes, download_bytes, busy } = plan(core, &instances, steps)?;
     if planned.is_empty() {
-        return Ok(());
+        return busy.map_or(Ok(()), Err);
     }
     let mut pair = buffers.take(&core.driver, upload_bytes, download_bytes)?;
     pair.fill(&planned, steps, upload_bytes)?;
@@ -99,7 +100,7 @@ pub(crate) fn run(
     pair.read(&planned, steps, download_bytes)?;
     mark(&planned, steps, Some(StepOutcome::Applied));
     buffers.put(pair);
-    Ok(())
+    busy.map_or(Ok(()), Err)
 }
 
 fn mark(planned: &[Planned<'_>], steps: &mut [Step], outcome: Option<StepOutcome>) {
@@ -110,14 +111,26 @@ fn mark(planned: &[Planned<'_>], steps: &mut [Step], outcome: Option<StepOutcome
     }
 }
 
+/// The steps of a batch that can run, and where their boxes lie.
+struct Plan<'a> {
+    planned: Vec<Planned<'a>>,
+    upload_bytes: u64,
+    download_bytes: u64,
+    /// Why a step could not begin; the others run without it.
+    busy: Option<DeviceError>,
+}
+
 /// Begins every step and gives it a place in the buffers. A step that cannot run stops its kernel
-/// alone.
+/// alone, one whose state is being read or written for too long is left out of the batch.
 fn plan<'a>(
+    core: &DeviceCore,
     instances: &'a [Arc<dyn KernelInstance>],
     steps: &mut [Step],
-) -> Result<(Vec<Planned<'a>>, u64, u64), DeviceError> {
-    let (mut upload_end, mut download_end) = (0, 0);
+) -> Result<Plan<'a>, DeviceError> {
+    let started = Instant::now();
+    let (mut upload_bytes, mut download_bytes) = (0, 0);
     let mut planned = Vec::with_capacity(steps.len());
+    let mut busy = None;
     for (position, (instance, step)) in instances.iter().zip(steps).enumerate() {
         let instance = instance.as_any().downcast_ref::<WgpuInstance>();
         let instance = instance.expect("instances were checked before the batch");
@@ -126,19 +139,26 @@ fn plan<'a>(
             step.outcome = StepOutcome::Faulted(fault);
             continue;
         }
-        let ongoing = instance.begin_step().map_err(|error| DeviceError::Driver {
-            message: format!("step {position} of the batch could not begin: {error}"),
-        })?;
+        let ongoing =
+            match instance.begin_step(core.transfer_wait.saturating_sub(started.elapsed())) {
+                Ok(ongoing) => ongoing,
+                Err(TransferError::Device(error)) => return Err(error),
+                Err(error) => {
+                    let message = format!("step {position} of the batch could not begin: {error}");
+                    busy = Some(DeviceError::Driver { message });
+                    continue;
+                }
+            };
         planned.push(Planned {
             position,
             instance,
             messages,
-            upload: Range::next(&mut upload_end, HEADER_WORDS + step.inbox.len()),
-            download: Range::next(&mut download_end, instance.program.boxes.fetched_words()),
+            upload: Range::next(&mut upload_bytes, HEADER_WORDS + step.inbox.len()),
+            download: Range::next(&mut download_bytes, instance.program.boxes.fetched_words()),
             _ongoing: ongoing,
         });
     }
-    Ok((planned, upload_end, download_end))
+    Ok(Plan { planned, upload_bytes, download_bytes, busy })
 }
 
 /// A grid that no device can index.

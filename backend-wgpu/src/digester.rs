@@ -1,5 +1,7 @@
 //! Computes digests of chunks of state on the device.
 
+use std::ops::Range;
+
 use hopwise_core::error::DeviceError;
 use parking_lot::Mutex;
 
@@ -7,8 +9,12 @@ use crate::driver::{Driver, Handles, Mapping, map_error};
 use crate::held::Held;
 use crate::limits::Limits;
 
-/// Chunks that are digested by one submission.
+/// Most chunks that are digested by one submission.
 const CHUNKS_AT_ONCE: u64 = 8192;
+
+/// Most bytes that are digested by one submission, unless one chunk is larger: a step of the kernel
+/// waits for so long.
+const BYTES_AT_ONCE: u64 = 128 << 20;
 
 /// Bytes of a chunk's digest.
 const DIGEST_BYTES: u64 = 8;
@@ -35,6 +41,14 @@ struct Buffers {
     sums: Held<wgpu::Buffer>,
     results: Held<wgpu::Buffer>,
     bind_group: Held<wgpu::BindGroup>,
+}
+
+/// A state that is to be digested.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BoundState<'a> {
+    pub(crate) segments: &'a [Held<wgpu::BindGroup>],
+    pub(crate) bytes: u64,
+    pub(crate) chunk_bytes: u64,
 }
 
 /// The part of one segment that a submission covers.
@@ -81,37 +95,41 @@ impl Digester {
         })
     }
 
-    /// The digests of a state of so many bytes. The chunk size has been checked.
-    pub(crate) fn digests(
+    /// Cuts the chunks of a state into parts that one submission digests.
+    pub(crate) fn parts(state_bytes: u64, chunk_bytes: u64) -> impl Iterator<Item = Range<u64>> {
+        let count = state_bytes.div_ceil(chunk_bytes);
+        let at_once = (BYTES_AT_ONCE / chunk_bytes).clamp(1, CHUNKS_AT_ONCE);
+        let starts = (0..count.div_ceil(at_once)).map(move |part| part * at_once);
+        starts.map(move |start| start..count.min(start + at_once))
+    }
+
+    /// Appends the digests of one of the [`parts`](Self::parts). The chunk size has been checked.
+    pub(crate) fn digest(
         &self,
         driver: &Driver,
-        segments: &[Held<wgpu::BindGroup>],
-        state_bytes: u64,
-        chunk_bytes: u64,
-    ) -> Result<Vec<u64>, DeviceError> {
+        state: BoundState<'_>,
+        chunks: Range<u64>,
+        digests: &mut Vec<u64>,
+    ) -> Result<(), DeviceError> {
         let spare = self.spare.lock().pop();
         let buffers = match spare {
             Some(buffers) => buffers,
             None => self.create_buffers(driver)?,
         };
-        let count = state_bytes.div_ceil(chunk_bytes);
-        let mut digests = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
-        let mut first_chunk = 0;
-        while first_chunk < count {
-            let chunks = CHUNKS_AT_ONCE.min(count - first_chunk);
-            let from = first_chunk * chunk_bytes;
-            let to = state_bytes.min(chunk_bytes.saturating_mul(first_chunk + chunks));
-            let spans = self.spans(from / 4, to / 4);
-            let chunk_words = u32::try_from(chunk_bytes / 4).unwrap_or(u32::MAX);
-            let bytes = chunks * DIGEST_BYTES;
-            let work = Work { buffers: &buffers, segments, spans: &spans, chunk_words, bytes };
-            let (index, mapping) = driver.call(|handles| self.submit(handles, &work))?;
-            driver.wait(&index, &[&mapping])?;
-            read_sums(&buffers.results, bytes, &mut digests)?;
-            first_chunk += chunks;
-        }
+        let from = chunks.start * state.chunk_bytes;
+        let to = state.bytes.min(state.chunk_bytes.saturating_mul(chunks.end));
+        let work = Work {
+            buffers: &buffers,
+            segments: state.segments,
+            spans: &self.spans(from / 4, to / 4),
+            chunk_words: u32::try_from(state.chunk_bytes / 4).unwrap_or(u32::MAX),
+            bytes: (chunks.end - chunks.start) * DIGEST_BYTES,
+        };
+        let (index, mapping) = driver.call(|handles| self.submit(handles, &work))?;
+        driver.wait(&index, &[&mapping])?;
+        read_sums(&buffers.results, work.bytes, digests)?;
         self.spare.lock().push(buffers);
-        Ok(digests)
+        Ok(())
     }
 
     /// Cuts a range of words at the borders of segments.

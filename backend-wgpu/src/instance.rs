@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use hopwise_core::abi::{padded_parameters, words_to_bytes};
 use hopwise_core::device::{InitialState, InstanceRequest, KernelInstance};
@@ -10,8 +11,9 @@ use hopwise_core::error::{
     CompileError, DeviceError, InstanceError, TransferError, check_chunk_bytes, check_range,
 };
 
-use crate::activity::{Activity, Ongoing};
+use crate::activity::{Activity, Kind, Ongoing};
 use crate::core::DeviceCore;
+use crate::digester::{BoundState, Digester};
 use crate::driver::Driver;
 use crate::held::Held;
 use crate::prelude::{FIRST_SEGMENT_BINDING, INSTANCE_HEADER_WORDS, parameter_vectors};
@@ -74,9 +76,9 @@ impl WgpuInstance {
         Ok(instance)
     }
 
-    /// Begins a step: waits for transfers, and for a running step up to the limit.
-    pub(crate) fn begin_step(&self) -> Result<Ongoing<'_>, TransferError> {
-        self.activity.begin_step(self.driver(), self.core.transfer_wait)
+    /// Begins a step: waits for a transfer or another step, at most so long.
+    pub(crate) fn begin_step(&self, wait: Duration) -> Result<Ongoing<'_>, TransferError> {
+        self.activity.begin(Kind::Step, self.driver(), wait)
     }
 
     fn driver(&self) -> &Driver {
@@ -89,7 +91,7 @@ impl WgpuInstance {
     }
 
     fn begin_transfer(&self) -> Result<Ongoing<'_>, TransferError> {
-        self.activity.begin_transfer(self.driver(), self.core.transfer_wait)
+        self.activity.begin(Kind::Transfer, self.driver(), self.core.transfer_wait)
     }
 
     fn digest_segments(&self) -> Result<&[Held<wgpu::BindGroup>], DeviceError> {
@@ -120,13 +122,19 @@ impl KernelInstance for WgpuInstance {
         Ok(self.core.transfers.write(self.driver(), self.segmented(), offset_bytes, from)?)
     }
 
+    /// Steps of the instance can run between parts of a large state: each chunk is digested as a
+    /// whole.
     fn chunk_digests(&self, chunk_bytes: u64) -> Result<Vec<u64>, TransferError> {
         self.driver().check()?;
         check_chunk_bytes(chunk_bytes)?;
-        let _ongoing = self.begin_transfer()?;
-        let segments = self.digest_segments()?;
-        let (driver, digester) = (self.driver(), &self.core.digester);
-        Ok(digester.digests(driver, segments, self.state_bytes, chunk_bytes)?)
+        let bytes = self.state_bytes;
+        let state = BoundState { segments: self.digest_segments()?, bytes, chunk_bytes };
+        let mut digests = Vec::new();
+        for part in Digester::parts(bytes, chunk_bytes) {
+            let _ongoing = self.begin_transfer()?;
+            self.core.digester.digest(self.driver(), state, part, &mut digests)?;
+        }
+        Ok(digests)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -3,8 +3,13 @@
 #[path = "support/kernels.rs"]
 mod kernels;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use hopwise_backend_wgpu::WgpuOptions;
-use hopwise_core::device::{Device, InitialState, InstanceRequest};
+use hopwise_core::conformance::within;
+use hopwise_core::device::{Device, InitialState, InstanceRequest, StepOutcome};
 use hopwise_core::digest;
 use hopwise_core::error::InstanceError;
 use kernels::{Kernel, open, over_state, to_bytes};
@@ -80,4 +85,46 @@ fn a_state_beyond_all_bindings_is_refused_by_the_name_of_the_limit() {
     let refusal = device.create_instance(&compiled, &request).unwrap_err();
     assert!(matches!(refusal, InstanceError::StateTooLarge { .. }), "{refusal}");
     assert!(refusal.to_string().contains("max_state_bytes"), "{refusal}");
+}
+
+#[test]
+fn a_kernel_that_is_read_for_long_holds_up_no_other() {
+    let options = WgpuOptions::new().with_memory_bytes(LARGE_BYTES);
+    let Some(device) = open(options.with_transfer_wait(Duration::from_millis(1))) else { return };
+    let program = over_state("count", "if (i < 4u) { hw_set_state(i, hw_state(i) + 1u); }");
+    let program = program.build().unwrap();
+    let mut read = Kernel::new(&*device, &program, LARGE_BYTES / 2, InitialState::Zeroed);
+    let mut other = Kernel::new(&*device, &program, 16, InitialState::Zeroed);
+    let (instance, is_done) = (Arc::clone(&read.instance), Arc::new(AtomicBool::new(false)));
+    let done = Arc::clone(&is_done);
+    let reader = std::thread::spawn(move || {
+        let mut bytes = vec![0; 128 << 20];
+        while !done.load(Ordering::Relaxed) {
+            // Busy when a step has just begun: that is an answer too.
+            let _ = instance.read_state(0, &mut bytes);
+        }
+    });
+    let (applied, left_out) = within(Duration::from_secs(60), move || {
+        let (mut applied, mut left_out) = (0, 0);
+        while applied < 5 || left_out < 5 {
+            let mut steps = [read.step(), other.step()];
+            let result = device.run_batch(&mut steps);
+            assert_eq!(steps[1].outcome, StepOutcome::Applied);
+            if steps[0].outcome == StepOutcome::Applied {
+                result.unwrap();
+                applied += 1;
+            } else {
+                assert_eq!(steps[0].outcome, StepOutcome::NotStarted);
+                let message = result.unwrap_err().to_string();
+                assert!(message.contains("step 0 of the batch could not begin"), "{message}");
+                left_out += 1;
+            }
+        }
+        is_done.store(true, Ordering::Relaxed);
+        reader.join().unwrap();
+        assert_eq!(read.words(0, 4), [applied; 4]);
+        assert_eq!(other.words(0, 4), [applied + left_out; 4]);
+        (applied, left_out)
+    });
+    eprintln!("{applied} steps ran beside the reader, {left_out} were left out");
 }
