@@ -16,9 +16,17 @@ const FAULT_TOKEN_MISROUTED = 16u;
 // A token is a vector: origin, number, hops, checksum.
 alias Token = vec4<u32>;
 
+struct Ring {
+    kernels: u32,
+    laps: u32,
+    index: u32,
+    tokens: u32,
+}
+
 @compute @workgroup_size(1)
 fn circulate() {
-    if (!are_parameters_right()) {
+    let ring = Ring(hw_parameter(0u), hw_parameter(1u), hw_parameter(2u), hw_parameter(3u));
+    if (!is_right(ring)) {
         hw_fault(FAULT_PARAMETERS);
         return;
     }
@@ -28,94 +36,64 @@ fn circulate() {
     }
     if (hw_state(0u) == 0u) {
         hw_set_state(0u, 1u);
-        inject();
+        for (var number = 0u; number < ring.tokens; number++) {
+            send(OUT_NEXT, number, Token(ring.index, number, 0u, 0u));
+        }
     }
     for (var message = 0u; message < hw_message_count(); message++) {
         if (hw_in_port(message) != IN_TOKEN || hw_length(message) != TOKEN_BYTES) {
             hw_fault(FAULT_MESSAGE);
             return;
         }
-        if (!forward(message)) {
+        let sent = token_in(message);
+        let token = sent + Token(0u, 0u, 1u, 0u);
+        if (sent.z >= ring.kernels * ring.laps || !has_reached(token, ring)) {
             hw_fault(FAULT_TOKEN_MISROUTED);
             return;
         }
+        forward(message, token, ring);
     }
 }
 
-fn kernels() -> u32 {
-    return hw_parameter(0u);
-}
-
-fn laps() -> u32 {
-    return hw_parameter(1u);
-}
-
-fn kernel_index() -> u32 {
-    return hw_parameter(2u);
-}
-
-fn tokens() -> u32 {
-    return hw_parameter(3u);
-}
-
-fn are_parameters_right() -> bool {
+fn is_right(ring: Ring) -> bool {
     // An index below the number of kernels means that there are some.
-    return kernel_index() < kernels() && laps() > 0u && tokens() <= MAX_TOKENS
-        && laps() <= hw_divide(0xffffffffu, kernels());
+    return ring.index < ring.kernels && ring.laps > 0u && ring.tokens <= MAX_TOKENS
+        && ring.laps <= hw_divide(0xffffffffu, ring.kernels);
 }
 
-fn inject() {
-    for (var number = 0u; number < tokens(); number++) {
-        send(OUT_NEXT, number, Token(kernel_index(), number, 0u, 0u));
+fn token_in(message: u32) -> Token {
+    var token: Token;
+    for (var word = 0u; word < 4u; word++) {
+        token[word] = hw_payload(message, word);
     }
+    return token;
 }
 
-// Passes on the token in a message; false if it cannot be here after that many hops.
-fn forward(message: u32) -> bool {
-    var token = Token(
-        hw_payload(message, 0u),
-        hw_payload(message, 1u),
-        hw_payload(message, 2u),
-        hw_payload(message, 3u),
-    );
-    let all_hops = kernels() * laps();
-    if (token.z >= all_hops || token.x >= kernels()) {
+// Whether a token can be at this kernel after its hops.
+fn has_reached(token: Token, ring: Ring) -> bool {
+    if (token.x >= ring.kernels) {
         return false;
     }
-    token.z += 1u;
-    if (index_after_hops(token) != kernel_index()) {
-        return false;
-    }
-    token.w = fold(token.w, receive(token));
-    if (token.z == all_hops) {
-        hw_set_state(4u, hw_state(4u) + 1u);
-        send(OUT_DONE, message, token);
-    } else {
-        send(OUT_NEXT, MAX_TOKENS + message, token);
-    }
-    return true;
-}
-
-// The kernel that a token has reached whose origin is in the ring.
-fn index_after_hops(token: Token) -> u32 {
-    let hops = hw_remainder(token.z, kernels());
+    let hops = hw_remainder(token.z, ring.kernels);
     // origin + hops could exceed 32 bits, so the gap to the end of the ring decides.
-    let gap = kernels() - token.x;
-    return select(hops - gap, token.x + hops, hops < gap);
+    let gap = ring.kernels - token.x;
+    return ring.index == select(hops - gap, token.x + hops, hops < gap);
 }
 
-// Counts the token and returns the hash after it.
-fn receive(token: Token) -> u32 {
+// Counts a token, mixes token and kernel, and passes it on.
+fn forward(message: u32, token: Token, ring: Ring) {
+    let is_done = token.z == ring.kernels * ring.laps;
     let low = hw_state(1u) + 1u;
     hw_set_state(1u, low);
     hw_set_state(2u, hw_state(2u) + select(0u, 1u, low == 0u));
-    var hash = hw_state(3u);
-    hash = fold(hash, token.x);
-    hash = fold(hash, token.y);
-    hash = fold(hash, token.z);
-    hash = fold(hash, token.w);
+    let hash = fold(fold(fold(fold(hw_state(3u), token.x), token.y), token.z), token.w);
     hw_set_state(3u, hash);
-    return hash;
+    hw_set_state(4u, hw_state(4u) + select(0u, 1u, is_done));
+    send(
+        select(OUT_NEXT, OUT_DONE, is_done),
+        select(MAX_TOKENS + message, message, is_done),
+        Token(token.xyz, fold(token.w, hash)),
+    );
 }
 
 fn fold(hash: u32, word: u32) -> u32 {
@@ -123,9 +101,9 @@ fn fold(hash: u32, word: u32) -> u32 {
 }
 
 fn send(port: u32, key: u32, token: Token) {
+    var words = token;
     let sent = hw_send(port, key, token.y, TOKEN_BYTES);
-    hw_put(sent, 0u, token.x);
-    hw_put(sent, 1u, token.y);
-    hw_put(sent, 2u, token.z);
-    hw_put(sent, 3u, token.w);
+    for (var word = 0u; word < 4u; word++) {
+        hw_put(sent, word, words[word]);
+    }
 }
