@@ -92,13 +92,19 @@ pub(crate) struct DemoArguments {
     /// Share of a difference that flows in one iteration, 0.0005 to 0.25
     #[arg(long, value_name = "RATE", default_value_t = 0.02)]
     pub(crate) rate: f64,
-    /// The devices: KIND:COUNT, separated by commas
-    #[arg(long, value_name = "KIND:COUNT", default_value = "host:3")]
-    pub(crate) devices: DeviceList,
+    /// The devices: KIND:COUNT, separated by commas, as in wgpu:2,host:1; an adapter can be named
+    /// with wgpu[NAME, INDEX or PCI ADDRESS]:1 [default: the GPUs of this machine and a host
+    /// device, or host:3 without a GPU]
+    #[arg(long, value_name = "KIND:COUNT")]
+    pub(crate) devices: Option<DeviceList>,
     /// Drain device D once every kernel has finished iteration ITERATION, while they go on; can be
     /// given several times [default: device 0 midway]
     #[arg(long, value_name = "D@ITERATION")]
     pub(crate) drain: Vec<Drain>,
+    /// Lose device D on purpose once every kernel has finished iteration ITERATION; its adapter's
+    /// other devices fall with it
+    #[arg(long, value_name = "D@ITERATION")]
+    pub(crate) lose: Vec<Drain>,
     /// Drain no device
     #[arg(long, conflicts_with = "drain")]
     pub(crate) no_drain: bool,

@@ -1,8 +1,12 @@
-//! Devices as they are written on a command line: `host:3`.
+//! Devices as they are written: `wgpu:2,host:1`, `wgpu[llvmpipe]:1`.
 
+use std::fmt;
 use std::str::FromStr;
 
-use hopwise_core::host::{HostBackend, HostOptions};
+use hopwise_backend_wgpu::{AdapterFilter, AdapterKind};
+use hopwise_core::host::DEFAULT_MEMORY_BYTES;
+
+pub(crate) mod open;
 
 #[cfg(test)]
 mod tests;
@@ -11,46 +15,141 @@ mod tests;
 pub(crate) const MOST_DEVICES: usize = 256;
 
 /// The kinds of device that a run can be made of.
-pub(crate) const KINDS: &str = "host";
+pub(crate) const KINDS: &str = "host, wgpu, wgpu[NAME, INDEX or PCI ADDRESS]";
 
-/// How many devices of which kind: so far all are threads of the host.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct DeviceList {
-    host_devices: usize,
+/// What a device is driven through.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    /// Threads of this process.
+    Host,
+    /// An adapter: one that the filter names, else a GPU, else whatever adapter there is.
+    Wgpu(Option<AdapterFilter>),
 }
+
+impl FromStr for Kind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let adapter = text.strip_prefix("wgpu[").and_then(|rest| rest.strip_suffix(']'));
+        match (text, adapter) {
+            ("host", _) => Ok(Self::Host),
+            ("wgpu", _) => Ok(Self::Wgpu(None)),
+            (_, Some(name)) if !name.trim().is_empty() => {
+                Ok(Self::Wgpu(Some(AdapterFilter::parse(name.trim()))))
+            }
+            _ => Err(format!("no devices of kind `{text}` can be run on; allowed: {KINDS}")),
+        }
+    }
+}
+
+/// A device that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) kind: Kind,
+    /// Threads of a host device; without a number it has its share of the processors.
+    pub(crate) workers: Option<usize>,
+    /// Quota; without one the backend decides.
+    pub(crate) memory_bytes: Option<u64>,
+}
+
+impl Wanted {
+    /// Memory that the device has at most, as far as that is known before it is opened.
+    pub(crate) fn largest_memory_bytes(&self) -> u64 {
+        self.memory_bytes.unwrap_or(match self.kind {
+            Kind::Host => DEFAULT_MEMORY_BYTES,
+            Kind::Wgpu(_) => u64::MAX,
+        })
+    }
+}
+
+impl From<Kind> for Wanted {
+    fn from(kind: Kind) -> Self {
+        Self { kind, workers: None, memory_bytes: None }
+    }
+}
+
+/// The devices of a run, in the order of their indices.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct DeviceList(pub(crate) Vec<Wanted>);
 
 impl DeviceList {
     /// Number of devices.
     pub(crate) fn len(&self) -> usize {
-        self.host_devices
+        self.0.len()
     }
 
-    /// The backend that has them.
-    pub(crate) fn host_backend(&self) -> HostBackend {
-        HostBackend::new(HostOptions::new(self.host_devices))
+    /// What a run uses that names no devices: the GPUs of this machine and a host device, or three
+    /// host devices where there is no GPU. Two devices at least are on GPUs, so that kernels can
+    /// move from one to the other.
+    pub(crate) fn of_this_machine() -> Self {
+        let probe = hopwise_backend_wgpu::probe();
+        let gpus = probe.adapters().iter().filter(|adapter| is_gpu(adapter.kind)).count();
+        let devices = |kind: Kind, count| std::iter::repeat_n(Wanted::from(kind), count);
+        match gpus {
+            0 => Self(devices(Kind::Host, 3).collect()),
+            _ => {
+                let on_gpus = devices(Kind::Wgpu(None), gpus.max(2));
+                Self(on_gpus.chain(devices(Kind::Host, 1)).collect())
+            }
+        }
     }
+}
+
+/// Whether an adapter is real hardware, not a driver that computes on the processor.
+pub(crate) fn is_gpu(kind: AdapterKind) -> bool {
+    matches!(kind, AdapterKind::Discrete | AdapterKind::Integrated | AdapterKind::Virtual)
 }
 
 impl FromStr for DeviceList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut host_devices = 0;
-        for group in text.split(',') {
-            let Some((kind, count)) = group.trim().split_once(':') else {
+        let mut devices = Vec::new();
+        for group in groups(text) {
+            let group = group.trim();
+            // A name in brackets may have colons of its own, the count has none.
+            let Some((kind, count)) =
+                group.rsplit_once(':').filter(|(_, count)| !count.contains(']'))
+            else {
                 return Err(format!("`{group}` is not KIND:COUNT, as in host:3"));
             };
-            if kind != KINDS {
-                return Err(format!("no devices of kind `{kind}` can be run on; allowed: {KINDS}"));
-            }
+            let kind = kind.parse::<Kind>()?;
             let count = count.parse().ok().filter(|count| (1..=MOST_DEVICES).contains(count));
-            host_devices += count.ok_or_else(|| {
+            let count = count.ok_or_else(|| {
                 format!("the count in `{group}` must be a whole number from 1 to {MOST_DEVICES}")
             })?;
+            devices.extend(std::iter::repeat_n(Wanted::from(kind), count));
         }
-        if host_devices > MOST_DEVICES {
-            return Err(format!("{host_devices} devices; at most {MOST_DEVICES} are allowed"));
+        if devices.len() > MOST_DEVICES {
+            let count = devices.len();
+            return Err(format!("{count} devices; at most {MOST_DEVICES} are allowed"));
         }
-        Ok(Self { host_devices })
+        Ok(Self(devices))
+    }
+}
+
+/// Splits at the commas that are not in brackets: names of adapters have commas, too.
+fn groups(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0usize;
+    text.split(move |character| {
+        match character {
+            '[' => depth += 1,
+            ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        character == ',' && depth == 0
+    })
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Host => formatter.write_str("host"),
+            Self::Wgpu(None) => formatter.write_str("wgpu"),
+            Self::Wgpu(Some(AdapterFilter::Index(index))) => write!(formatter, "wgpu[{index}]"),
+            Self::Wgpu(Some(AdapterFilter::Name(text) | AdapterFilter::PciAddress(text))) => {
+                write!(formatter, "wgpu[{text}]")
+            }
+        }
     }
 }

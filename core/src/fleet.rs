@@ -174,14 +174,16 @@ impl Fleet {
     /// A kernel's status; `None` when the fleet does not have it.
     #[must_use]
     pub fn status(&self, kernel: &KernelId) -> Option<KernelStatus> {
-        self.runtime.kernel(kernel).ok().map(|cell| cell.status())
+        let running_for = self.runtime.started.elapsed();
+        self.runtime.kernel(kernel).ok().map(|cell| cell.status(running_for))
     }
 
     /// The status of every kernel, in the order of their ids.
     #[must_use]
     pub fn statuses(&self) -> Vec<KernelStatus> {
+        let running_for = self.runtime.started.elapsed();
         let mut statuses: Vec<_> =
-            self.runtime.all_kernels().iter().map(|cell| cell.status()).collect();
+            self.runtime.all_kernels().iter().map(|cell| cell.status(running_for)).collect();
         statuses.sort_unstable_by_key(|status| status.kernel);
         statuses
     }

@@ -7,7 +7,7 @@ use hopwise_core::fleet::{MessageFault, MessageFaultKind};
 #[cfg(test)]
 mod tests;
 
-/// `D@ITERATION`: which device is drained, and when.
+/// `D@ITERATION`: which device is drained or lost, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Drain {
     /// The device.

@@ -28,7 +28,7 @@ pub(crate) struct Course {
     pub(crate) elapsed: Duration,
     /// Kernels that were moved, and those that were not.
     pub(crate) moves: Moves,
-    /// Drains whose iteration was never reached.
+    /// Drains and losses whose iteration was never reached.
     pub(crate) unreached: Vec<Drain>,
     /// What is under way for ever, when the fleet neither finished nor came to rest.
     pub(crate) restless: Option<String>,
@@ -74,7 +74,7 @@ impl Course {
     /// What went wrong, as far as it is known from here.
     pub(crate) fn failures(&self) -> Vec<String> {
         let unreached = self.unreached.iter().map(|Drain { device, iteration }| {
-            format!("device {device} was not drained: iteration {iteration} was not reached")
+            format!("nothing was done to device {device}: iteration {iteration} was not reached")
         });
         let restless = self.restless.iter().cloned();
         restless.chain(unreached).chain(self.moves.failures.iter().cloned()).collect()
@@ -99,6 +99,8 @@ struct Watch<'a> {
     finished: Vec<u32>,
     /// Drains to come.
     drains: std::iter::Peekable<std::vec::IntoIter<Drain>>,
+    /// Losses to come.
+    losses: std::iter::Peekable<std::vec::IntoIter<Drain>>,
     /// Whom to tell that a drain is due.
     orders: Sender<usize>,
     bar: ProgressBar,
@@ -112,10 +114,11 @@ impl<'a> Watch<'a> {
             iterations: plan.settings.iterations(),
             finished: vec![0; strips.kernels.len()],
             drains: plan.drains.clone().into_iter().peekable(),
+            losses: plan.losses.clone().into_iter().peekable(),
             orders,
             bar,
         };
-        watch.order_due_drains();
+        watch.do_what_is_due();
         watch
     }
 
@@ -150,16 +153,21 @@ impl<'a> Watch<'a> {
         if let Some(finished) = self.finished.get_mut(strip_index as usize) {
             *finished = iteration;
             self.bar.set_position(self.slowest().into());
-            self.order_due_drains();
+            self.do_what_is_due();
         }
     }
 
-    fn order_due_drains(&mut self) {
+    fn do_what_is_due(&mut self) {
         let slowest = self.slowest();
         while let Some(drain) = self.drains.next_if(|drain| drain.iteration <= slowest) {
             self.bar.set_message(format!("device {} is drained", drain.device));
             // The mover listens until this end is dropped.
             let _ = self.orders.send(drain.device);
+        }
+        while let Some(loss) = self.losses.next_if(|loss| loss.iteration <= slowest) {
+            let Drain { device, iteration } = loss;
+            let cause = format!("destroyed on purpose after iteration {iteration} (--lose)");
+            self.strips.opened[device].lose(&cause);
         }
     }
 
@@ -168,9 +176,9 @@ impl<'a> Watch<'a> {
         self.finished.iter().copied().min().unwrap_or(0)
     }
 
-    /// Ends the orders; returns the drains that were not reached.
+    /// Ends the orders; returns the drains and losses that were not reached.
     fn finish(self) -> Vec<Drain> {
         self.bar.finish_and_clear();
-        self.drains.collect()
+        self.drains.chain(self.losses).collect()
     }
 }

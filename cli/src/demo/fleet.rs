@@ -1,11 +1,13 @@
 //! The kernels of the demo: one for each strip of the image, wired to their neighbours.
 
 use hopwise_core::coordinator::{LaunchOptions, MultiGpuConfig};
+use hopwise_core::error::DeviceError;
 use hopwise_core::fleet::{Endpoint, Fleet, KernelSpec};
 use hopwise_core::id::KernelId;
 use hopwise_core::programs::diffuse::{Strip, diffuse};
 
 use super::{Plan, result};
+use crate::device_list::open::{OpenDevice, open};
 use crate::failure::Failure;
 use crate::report::DeviceRow;
 
@@ -23,6 +25,8 @@ pub(crate) struct StripFleet {
     pub(crate) progress: Endpoint,
     /// The devices, with the kernels that were launched on them.
     pub(crate) devices: Vec<DeviceRow>,
+    /// The same devices, as what they are.
+    pub(crate) opened: Vec<OpenDevice>,
 }
 
 impl StripFleet {
@@ -32,7 +36,7 @@ impl StripFleet {
     ///
     /// [`Failure::Failed`] when the devices cannot hold the image.
     pub(crate) fn launch(plan: &Plan) -> Result<Self, Failure> {
-        let backend = plan.devices.host_backend();
+        let opened = open(&plan.devices.0).map_err(|error| cannot_open(&error))?;
         // One device may have to take all kernels when the others are drained.
         let config = MultiGpuConfig::builder().max_kernels_per_device(plan.strips.len()).build();
         let builder = Fleet::builder().config(config).step_limit(plan.step_limit);
@@ -40,15 +44,14 @@ impl StripFleet {
             Some(fault) => builder.message_fault(fault),
             None => builder,
         };
-        let fleet = builder
-            .backend(&backend)
-            .and_then(|builder| builder.build())
-            .map_err(|error| Failure::failed(format!("cannot open the devices: {error}")))?;
+        let builder =
+            opened.iter().fold(builder, |builder, device| builder.device(device.device()));
+        let fleet = builder.build().map_err(|error| cannot_open(&error))?;
         let kernels = launch_kernels(&fleet, plan)?;
         let progress = fleet.endpoint("progress", kernels.len() * PROGRESS_PER_KERNEL);
         wire(&fleet, &plan.strips, &kernels, &progress)?;
         let devices = DeviceRow::at_start(&fleet, plan.devices.len());
-        Ok(Self { fleet, kernels, progress, devices })
+        Ok(Self { fleet, kernels, progress, devices, opened })
     }
 
     /// Lets all kernels begin. Their ports are bound by now, so nothing that they send is lost.
@@ -58,6 +61,10 @@ impl StripFleet {
         }
         Ok(())
     }
+}
+
+fn cannot_open(error: &DeviceError) -> Failure {
+    Failure::failed(format!("cannot open the devices: {error}"))
 }
 
 fn launch_kernels(fleet: &Fleet, plan: &Plan) -> Result<Vec<KernelId>, Failure> {

@@ -64,7 +64,7 @@ impl Outcome {
         expected: &[u32],
         output: &Path,
     ) -> Self {
-        let StripFleet { fleet, mut devices, kernels, progress } = strips;
+        let StripFleet { fleet, mut devices, kernels, progress, opened } = strips;
         let mut failures = course.failures();
         let results = StripResults::read(&fleet, &kernels, plan);
         let ledgers = fleet.ledgers();
@@ -83,7 +83,7 @@ impl Outcome {
         failures.extend(written.as_ref().err().map(ToString::to_string));
         let first_difference = first_difference(expected, &results.pixels, plan.image.width);
         fleet.shutdown(STOP);
-        drop(progress);
+        drop((progress, opened));
         Self {
             verified: first_difference.is_none(),
             first_difference,

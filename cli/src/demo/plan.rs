@@ -29,6 +29,8 @@ pub(crate) struct Plan {
     pub(crate) devices: DeviceList,
     /// In the order in which they happen.
     pub(crate) drains: Vec<Drain>,
+    /// Devices that are lost on purpose, in the order in which it happens.
+    pub(crate) losses: Vec<Drain>,
     pub(crate) fault: Option<MessageFault>,
     pub(crate) step_limit: Duration,
 }
@@ -42,7 +44,12 @@ impl Plan {
     pub(crate) fn new(arguments: &DemoArguments) -> Result<Self, Failure> {
         let settings = Settings::new(arguments.iterations, arguments.contrast, arguments.rate)
             .map_err(|error| Failure::usage(error.to_string()))?;
-        let drains = drains(arguments)?;
+        let devices = arguments.devices.clone().unwrap_or_else(DeviceList::of_this_machine);
+        let drains = drains(arguments, devices.len())?;
+        let losses = sorted(&arguments.lose);
+        for loss in &losses {
+            check_mark("lose", loss, devices.len(), arguments.iterations)?;
+        }
         let (image, image_source) = match &arguments.image {
             Some(file) => (image::read(file)?, file.display().to_string()),
             None => (chart::noisy(), "test chart".to_owned()),
@@ -62,8 +69,9 @@ impl Plan {
             image_source,
             strips,
             settings,
-            devices: arguments.devices.clone(),
+            devices,
             drains,
+            losses,
             fault: arguments.inject.map(|injection| injection.fault),
             step_limit: Duration::from_millis(arguments.step_limit_ms),
         })
@@ -75,29 +83,22 @@ impl Plan {
     }
 }
 
-fn drains(arguments: &DemoArguments) -> Result<Vec<Drain>, Failure> {
-    let devices = arguments.devices.len();
+fn drains(arguments: &DemoArguments, devices: usize) -> Result<Vec<Drain>, Failure> {
     if arguments.drain.is_empty() {
-        // With one device there is nowhere to go.
-        let is_possible = devices > 1 && !arguments.no_drain;
+        // With one device there is nowhere to go, and a loss is to be seen by itself.
+        let is_possible = devices > 1 && !arguments.no_drain && arguments.lose.is_empty();
         let midway = Drain { device: 0, iteration: arguments.iterations / 2 };
         return Ok(is_possible.then_some(midway).into_iter().collect());
     }
-    let mut drains = arguments.drain.clone();
-    drains.sort_by_key(|drain| drain.iteration);
-    for (index, &Drain { device, iteration }) in drains.iter().enumerate() {
-        let refuse =
-            |reason: String| Err(Failure::usage(format!("--drain {device}@{iteration}: {reason}")));
-        if device >= devices {
-            let last = devices - 1;
-            return refuse(format!("there is no device {device}; the devices are 0 to {last}"));
-        }
-        if iteration >= arguments.iterations {
-            let last = arguments.iterations - 1;
-            return refuse(format!("the work ends before that; drain at iteration 0 to {last}"));
-        }
-        if drains[..index].iter().any(|earlier| earlier.device == device) {
-            return refuse(format!("device {device} is drained twice; a drained device is gone"));
+    let drains = sorted(&arguments.drain);
+    for (index, drain) in drains.iter().enumerate() {
+        check_mark("drain", drain, devices, arguments.iterations)?;
+        if drains[..index].iter().any(|earlier| earlier.device == drain.device) {
+            let Drain { device, iteration } = drain;
+            return Err(Failure::usage(format!(
+                "--drain {device}@{iteration}: device {device} is drained twice; a drained device \
+                 is gone"
+            )));
         }
     }
     if drains.len() == devices {
@@ -106,4 +107,26 @@ fn drains(arguments: &DemoArguments) -> Result<Vec<Drain>, Failure> {
         )));
     }
     Ok(drains)
+}
+
+fn sorted(marks: &[Drain]) -> Vec<Drain> {
+    let mut marks = marks.to_vec();
+    marks.sort_by_key(|mark| mark.iteration);
+    marks
+}
+
+/// Checks that there is such a device and such an iteration.
+fn check_mark(option: &str, mark: &Drain, devices: usize, iterations: u32) -> Result<(), Failure> {
+    let Drain { device, iteration } = *mark;
+    let refuse =
+        |reason: String| Err(Failure::usage(format!("--{option} {device}@{iteration}: {reason}")));
+    if device >= devices {
+        let last = devices - 1;
+        return refuse(format!("there is no device {device}; the devices are 0 to {last}"));
+    }
+    if iteration >= iterations {
+        let last = iterations - 1;
+        return refuse(format!("the work ends before that; {option} at iteration 0 to {last}"));
+    }
+    Ok(())
 }

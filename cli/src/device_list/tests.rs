@@ -13,8 +13,23 @@ fn counts_add_up() {
 }
 
 #[test]
+fn adapters_are_named_in_brackets() {
+    let kinds = |text: &str| -> Vec<String> {
+        let list: DeviceList = text.parse().unwrap();
+        list.0.iter().map(|wanted| wanted.kind.to_string()).collect()
+    };
+    assert_eq!(kinds("wgpu:2,host:1"), ["wgpu", "wgpu", "host"]);
+    let name = "wgpu[llvmpipe (LLVM 15.0.6, 256 bits)]";
+    assert_eq!(kinds(&format!("host:1,{name}:1")), ["host", name]);
+    assert_eq!(kinds("wgpu[0000:01:00.0]:1, wgpu[3]:1"), ["wgpu[0000:01:00.0]", "wgpu[3]"]);
+    assert!(refused("wgpu[3]").contains("as in host:3"));
+    assert!(refused("wgpu[01:00.0]").contains("as in host:3"));
+}
+
+#[test]
 fn what_is_wrong_and_what_is_allowed_is_said() {
-    assert!(refused("wgpu:2").contains("allowed: host"));
+    assert!(refused("cuda:2").contains("allowed: host, wgpu"));
+    assert!(refused("wgpu[]:2").contains("allowed: host, wgpu"));
     assert!(refused("host").contains("as in host:3"));
     assert!(refused("").contains("as in host:3"));
     for count in ["0", "-1", "x", "", "257", "99999999999999999999"] {

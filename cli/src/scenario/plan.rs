@@ -5,13 +5,15 @@ use std::time::Duration;
 use hopwise_core::fleet::KernelSpec;
 use hopwise_core::message::Message;
 
+use crate::device_list::Wanted;
+
 /// What can be run.
 #[derive(Debug)]
 pub(crate) struct Scenario {
     pub(crate) step_limit: Duration,
     pub(crate) timeout: Duration,
     pub(crate) max_kernels_per_device: usize,
-    pub(crate) devices: Vec<HostDevice>,
+    pub(crate) devices: Vec<Wanted>,
     /// None is started; `starts` says which are to be.
     pub(crate) kernels: Vec<KernelSpec>,
     /// Indices of the kernels that begin without a message.
@@ -21,13 +23,6 @@ pub(crate) struct Scenario {
     pub(crate) channels: Vec<Link>,
     pub(crate) sends: Vec<Send>,
     pub(crate) events: Vec<Event>,
-}
-
-/// A device made of threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct HostDevice {
-    pub(crate) workers: usize,
-    pub(crate) memory_bytes: u64,
 }
 
 /// A channel.

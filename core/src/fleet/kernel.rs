@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use serde::{Deserialize, Serialize};
@@ -122,6 +123,9 @@ pub struct KernelStatus {
     pub held: bool,
     /// Steps that it has committed since it was launched.
     pub steps: u64,
+    /// How long ago its last step was committed, to the millisecond: the age of its state.
+    /// `None` before the first.
+    pub since_last_step: Option<Duration>,
     /// Messages in its mailbox.
     pub mailbox_depth: usize,
     /// Messages that it sent and that found no room yet.
@@ -249,14 +253,18 @@ impl RunState {
 }
 
 impl KernelCell {
-    pub(crate) fn status(&self) -> KernelStatus {
+    /// The kernel now; `running_for` is how long the fleet has existed.
+    pub(crate) fn status(&self, running_for: Duration) -> KernelStatus {
         let run = self.run.lock();
+        let steps = self.steps.load(Ordering::Relaxed);
+        let last_step = Duration::from_millis(self.last_step_ms.load(Ordering::Relaxed));
         KernelStatus {
             kernel: self.id,
             device: run.device(),
             phase: run.phase.clone(),
             held: run.held,
-            steps: self.steps.load(Ordering::Relaxed),
+            steps,
+            since_last_step: (steps > 0).then(|| running_for.saturating_sub(last_step)),
             mailbox_depth: self.mailbox.len(),
             pending_output: run.pending.len(),
             state_bytes: self.state_bytes,

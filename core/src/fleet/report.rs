@@ -208,7 +208,7 @@ impl Runtime {
             run.is_busy() || run.has_work(&cell.mailbox)
         };
         let unfinished = self.all_senders().into_iter().filter(has_work);
-        unfinished.map(|cell| cell.status()).collect()
+        unfinished.map(|cell| cell.status(self.started.elapsed())).collect()
     }
 
     /// Moves what lies in the mailbox of a receiver that is gone to the dead letters.

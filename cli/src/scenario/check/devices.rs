@@ -1,14 +1,10 @@
 //! Checking `[[device]]`.
 
-use std::thread;
-
-use hopwise_core::host::DEFAULT_MEMORY_BYTES;
 use toml::Spanned;
 
 use super::Problems;
-use crate::device_list::{KINDS, MOST_DEVICES};
+use crate::device_list::{Kind, MOST_DEVICES, Wanted};
 use crate::scenario::document::DeviceEntry;
-use crate::scenario::plan::HostDevice;
 use crate::scenario::problem::Problem;
 
 /// Most workers of a device.
@@ -17,23 +13,28 @@ const MOST_WORKERS: u64 = 256;
 /// Most memory of a device: 1 TiB. It is a quota and not taken beforehand.
 const MOST_MEMORY_BYTES: u64 = 1 << 40;
 
-/// The devices in the order of their indices. Those without workers of their own share the
-/// processors, at least one each.
-pub(super) fn check(entries: &[DeviceEntry], problems: &mut Problems) -> Vec<HostDevice> {
+/// The devices in the order of their indices.
+pub(super) fn check(entries: &[DeviceEntry], problems: &mut Problems) -> Vec<Wanted> {
     let mut devices = Vec::new();
     for entry in entries {
-        let kind = entry.kind.get_ref();
-        if kind != KINDS {
-            let message = format!("no devices of kind `{kind}` can be run on; allowed: {KINDS}");
-            problems.add(&entry.kind, message);
-        }
         let count = problems.count(entry.count.as_ref(), 1, (1, MOST_DEVICES as u64));
-        // Zero stands for a share, which is known once all devices are.
-        let workers = problems.count(entry.workers.as_ref(), 0, (1, MOST_WORKERS));
-        let memory = entry.memory_bytes.as_ref();
-        let memory_bytes = problems.number(memory, DEFAULT_MEMORY_BYTES, (4, MOST_MEMORY_BYTES));
-        let device = HostDevice { workers, memory_bytes };
-        devices.extend(std::iter::repeat_n(device, count.min(MOST_DEVICES)));
+        let workers = entry.workers.as_ref();
+        let workers = workers.map(|given| problems.count(Some(given), 1, (1, MOST_WORKERS)));
+        let memory_bytes = entry.memory_bytes.as_ref();
+        let memory_bytes =
+            memory_bytes.map(|given| problems.number(Some(given), 4, (4, MOST_MEMORY_BYTES)));
+        match entry.kind.get_ref().parse::<Kind>() {
+            Err(message) => problems.add(&entry.kind, message),
+            Ok(Kind::Wgpu(_)) if workers.is_some() => {
+                let message =
+                    "`workers` belongs to host devices; a GPU runs its kernels in batches";
+                problems.add(&entry.kind, message.to_owned());
+            }
+            Ok(kind) => {
+                let device = Wanted { kind, workers, memory_bytes };
+                devices.extend(std::iter::repeat_n(device, count.min(MOST_DEVICES)));
+            }
+        }
     }
     if devices.is_empty() {
         problems
@@ -43,11 +44,6 @@ pub(super) fn check(entries: &[DeviceEntry], problems: &mut Problems) -> Vec<Hos
         let count = devices.len();
         let message = format!("{count} devices; at most {MOST_DEVICES} are allowed");
         problems.0.push(Problem::of_whole(message));
-    }
-    let processors = thread::available_parallelism().map_or(1, usize::from);
-    let share = (processors / devices.len().max(1)).max(1);
-    for device in &mut devices {
-        device.workers = if device.workers == 0 { share } else { device.workers };
     }
     devices
 }

@@ -10,24 +10,20 @@ use hopwise_core::programs;
 use toml::Spanned;
 
 use super::{DEFAULT_CAPACITY, Problems, devices};
+use crate::device_list::Wanted;
 use crate::misbehave;
 use crate::scenario::document::KernelEntry;
-use crate::scenario::plan::HostDevice;
 
 /// A kernel for each entry; none where its program is not known.
 pub(super) fn check(
     entries: &[KernelEntry],
-    devices: &[HostDevice],
+    devices: &[Wanted],
     problems: &mut Problems,
 ) -> Vec<Option<KernelSpec>> {
     entries.iter().map(|entry| kernel(entry, devices, problems)).collect()
 }
 
-fn kernel(
-    entry: &KernelEntry,
-    devices: &[HostDevice],
-    problems: &mut Problems,
-) -> Option<KernelSpec> {
+fn kernel(entry: &KernelEntry, devices: &[Wanted], problems: &mut Problems) -> Option<KernelSpec> {
     let device =
         entry.device.as_ref().and_then(|given| devices::index(given, devices.len(), problems));
     let mailbox = problems.count(entry.mailbox.as_ref(), DEFAULT_CAPACITY, (1, 1 << 20));
@@ -45,10 +41,10 @@ fn kernel(
     Some(spec)
 }
 
-fn largest_memory(devices: &[HostDevice], device: Option<usize>) -> u64 {
+fn largest_memory(devices: &[Wanted], device: Option<usize>) -> u64 {
     match device {
-        Some(index) => devices[index].memory_bytes,
-        None => devices.iter().map(|device| device.memory_bytes).max().unwrap_or(0),
+        Some(index) => devices[index].largest_memory_bytes(),
+        None => devices.iter().map(Wanted::largest_memory_bytes).max().unwrap_or(0),
     }
 }
 

@@ -91,7 +91,8 @@ fn syntax_types_and_keys_are_told_with_line_and_key() {
 
 #[test]
 fn unknown_names_are_told_with_those_that_exist() {
-    let cases: [(&str, &str, &[&str]); 10] = [
+    let cases: [(&str, &str, &[&str]); 11] = [
+        ("kind = \"host\"", "kind = \"wgpu\"\nworkers = 2", &["line 3", "belongs to host devices"]),
         ("kind = \"host\"", "kind = \"cuda\"", &["line 3", "`cuda`", "allowed: host"]),
         ("device = 1", "device = 2", &["line 13", "no device 2", "0 to 1"]),
         ("\"counter\"", "\"conter\"", &["line 7", "`conter`", "token_ring", "test-panic"]),
@@ -157,11 +158,11 @@ fn all_problems_are_told_at_once() {
 }
 
 #[test]
-fn devices_share_the_processors_unless_they_say_how_many_workers() {
+fn devices_have_as_many_workers_as_they_say() {
     let text = "[[device]]\nkind = \"host\"\ncount = 200\n[[device]]\nkind = \"host\"\nworkers = 3";
     let devices = parse(text).unwrap().devices;
-    assert_eq!((devices.len(), devices[200].workers), (201, 3));
-    assert!(devices[..200].iter().all(|device| device.workers >= 1));
+    assert_eq!((devices.len(), devices[200].workers), (201, Some(3)));
+    assert!(devices[..200].iter().all(|device| device.workers.is_none()));
     let many = text.replace("workers = 3", "count = 100");
     assert_told(&parse(&many).unwrap_err(), &["300 devices", "at most 256"]);
 }

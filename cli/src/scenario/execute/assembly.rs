@@ -2,9 +2,9 @@
 
 use hopwise_core::coordinator::MultiGpuConfig;
 use hopwise_core::fleet::{Endpoint, Fleet, HostSender};
-use hopwise_core::host::{HostBackend, HostOptions};
 use hopwise_core::id::KernelId;
 
+use crate::device_list::open::open;
 use crate::failure::Failure;
 use crate::report::DeviceRow;
 use crate::scenario::plan::{LinkEnd, Scenario};
@@ -32,18 +32,14 @@ impl Assembly {
     ///
     /// [`Failure::Failed`] when a device has no room for what is to be on it.
     pub(crate) fn build(scenario: &Scenario) -> Result<Self, Failure> {
-        let mut options = HostOptions::new(0);
-        for device in &scenario.devices {
-            options = options.with_device(device.workers, device.memory_bytes);
-        }
+        let opened = open(&scenario.devices).map_err(failed)?;
         let config = MultiGpuConfig::builder()
             .max_kernels_per_device(scenario.max_kernels_per_device)
             .build();
         let builder = Fleet::builder().config(config).step_limit(scenario.step_limit);
-        let fleet = builder
-            .backend(&HostBackend::new(options))
-            .and_then(|builder| builder.build())
-            .map_err(failed)?;
+        let builder =
+            opened.iter().fold(builder, |builder, device| builder.device(device.device()));
+        let fleet = builder.build().map_err(failed)?;
         let specs = scenario.kernels.iter().cloned();
         let kernels = specs.map(|spec| fleet.launch(spec)).collect::<Result<Vec<_>, _>>();
         let kernels = kernels.map_err(failed)?;
