@@ -126,7 +126,9 @@ impl WgpuBackend {
         let reason = if filters.is_empty() {
             format!("{what}; {found}")
         } else {
-            format!("{what}; adapters that fit {filters:?} were looked for among: {found}")
+            let filters: Vec<_> = filters.iter().map(ToString::to_string).collect();
+            let filters = filters.join(" or ");
+            format!("{what}; an adapter {filters} was looked for among: {found}")
         };
         DeviceError::Unavailable { reason }
     }

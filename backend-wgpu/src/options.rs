@@ -1,5 +1,6 @@
 //! Which adapters are used, and as how many devices.
 
+use std::fmt;
 use std::time::Duration;
 
 use crate::adapter::{Adapter, Api};
@@ -124,6 +125,16 @@ pub enum AdapterFilter {
     Name(String),
     /// The one at this PCI address, such as `0000:01:00.0`; the domain `0000:` may be left out.
     PciAddress(String),
+}
+
+impl fmt::Display for AdapterFilter {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Index(index) => write!(formatter, "at place {index}"),
+            Self::Name(name) => write!(formatter, "called `{name}`"),
+            Self::PciAddress(address) => write!(formatter, "at PCI address {address}"),
+        }
+    }
 }
 
 impl AdapterFilter {

@@ -96,6 +96,8 @@ pub(crate) struct KernelRow {
     /// Why it failed or is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<String>,
+    /// How long ago its last step was committed: the age of the state that it had then.
+    pub(crate) since_last_step_ms: Option<u64>,
     /// Messages in its mailbox.
     pub(crate) mailbox_depth: usize,
     /// Messages that it sent and that found no room.
@@ -122,6 +124,10 @@ impl KernelRow {
             device_at_end: status.as_ref().map(|status| status.device),
             steps: status.as_ref().map_or(0, |status| status.steps),
             phase,
+            since_last_step_ms: status
+                .as_ref()
+                .and_then(|status| status.since_last_step)
+                .map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX)),
             fault,
             mailbox_depth: status.as_ref().map_or(0, |status| status.mailbox_depth),
             pending_output: status.as_ref().map_or(0, |status| status.pending_output),
@@ -132,8 +138,14 @@ impl KernelRow {
     /// What went wrong with it, if anything did.
     pub(crate) fn failure(&self) -> Option<String> {
         let fault = self.fault.as_ref()?;
-        let happened = if self.phase == "lost" { "is lost" } else { "has stopped" };
-        Some(format!("kernel `{}` {happened}: {fault}", self.name))
+        let Self { name, steps, .. } = self;
+        if self.phase != "lost" {
+            return Some(format!("kernel `{name}` has stopped: {fault}"));
+        }
+        let age = self.since_last_step_ms.map_or(String::new(), |age| {
+            format!("; its last state is that of step {steps}, committed {age} ms ago")
+        });
+        Some(format!("kernel `{name}` is lost: {fault}{age}"))
     }
 }
 
