@@ -125,8 +125,8 @@ impl Digester {
             chunk_words: u32::try_from(state.chunk_bytes / 4).unwrap_or(u32::MAX),
             bytes: (chunks.end - chunks.start) * DIGEST_BYTES,
         };
-        let (index, mapping) = driver.call(|handles| self.submit(handles, &work))?;
-        driver.wait(&index, &[&mapping])?;
+        let mapping = driver.call(|handles| self.submit(handles, &work))?;
+        driver.wait(&[&mapping])?;
         read_sums(&buffers.results, work.bytes, digests)?;
         self.spare.lock().push(buffers);
         Ok(())
@@ -152,7 +152,7 @@ impl Digester {
         spans
     }
 
-    fn submit(&self, handles: &Handles, work: &Work<'_>) -> (wgpu::SubmissionIndex, Mapping) {
+    fn submit(&self, handles: &Handles, work: &Work<'_>) -> Mapping {
         let buffers = work.buffers;
         let stride = self.span_stride();
         let mut described = vec![0; work.spans.len() * stride as usize];
@@ -180,8 +180,8 @@ impl Digester {
             }
         }
         encoder.copy_buffer_to_buffer(&buffers.sums, 0, &buffers.results, 0, work.bytes);
-        let index = handles.queue.submit([encoder.finish()]);
-        (index, Mapping::of(buffers.results.slice(..work.bytes), wgpu::MapMode::Read))
+        handles.queue.submit([encoder.finish()]);
+        Mapping::of(buffers.results.slice(..work.bytes), wgpu::MapMode::Read)
     }
 
     /// Bytes from one span's description to the next.

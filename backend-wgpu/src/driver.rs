@@ -2,11 +2,13 @@
 //!
 //! # Who polls
 //!
-//! The thread that waits. wgpu holds no exclusive lock while it waits for a submission, so threads
-//! wait beside each other and beside one that submits. A thread of its own would add a change of
-//! threads to every batch, and would be one more to leave behind when a device hangs. Waits are cut
-//! into slices, between which the latch is read: a wait for a step that never ends is over soon
-//! after the watchdog closed the latch.
+//! The thread that waits. A thread of its own would add a change of threads to every batch, and
+//! would be one more to leave behind when a device hangs. Between polls the latch is read: a wait for
+//! a step that never ends is over soon after the watchdog closed the latch.
+//!
+//! Polls never wait for a submission: wgpu 30 panics when such a wait runs out of time while another
+//! thread's poll clears the queue. So a thread polls, pauses, and polls again; the pauses grow with
+//! the time that the work takes, and end when any thread's poll brings what is waited for.
 //!
 //! # What callbacks do
 //!
@@ -25,8 +27,12 @@ use parking_lot::{Condvar, Mutex};
 use crate::held::Held;
 use crate::ready::block_on;
 
-/// How long one call into the driver waits, at most.
-const SLICE: Duration = Duration::from_millis(10);
+/// How long a wait polls without a pause: most batches are done by then.
+const BRISK: Duration = Duration::from_micros(500);
+
+/// Pauses between polls after that.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// A wgpu device with its queue.
 #[derive(Debug)]
@@ -157,25 +163,26 @@ impl Driver {
         if mapping.is_mapped() { Ok(()) } else { Err(not_mapped()) }
     }
 
-    /// Waits until a submission is done and the mappings that were asked for with it are there.
+    /// Waits until mappings are there, and with them the submissions that their buffers belong to.
     ///
     /// When the device makes no end of it within the wait limit it is taken for unresponsive.
-    pub(crate) fn wait(
-        &self,
-        submission: &wgpu::SubmissionIndex,
-        mappings: &[&Mapping],
-    ) -> Result<(), DeviceError> {
+    pub(crate) fn wait(&self, mappings: &[&Mapping]) -> Result<(), DeviceError> {
         let started = Instant::now();
-        loop {
-            let is_done = self.poll(wgpu::PollType::Wait {
-                submission_index: Some(submission.clone()),
-                timeout: Some(SLICE),
-            })?;
-            // A callback can still be on its way, on the thread that polled last.
-            if is_done && mappings.iter().all(|mapping| mapping.wait(SLICE)) {
-                break;
+        for mapping in mappings {
+            let mut pause = Duration::ZERO;
+            loop {
+                self.poll_once()?;
+                // Whoever polls calls back for everybody, so this can end early.
+                if mapping.wait(pause) {
+                    break;
+                }
+                if started.elapsed() > BRISK {
+                    pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+                } else {
+                    std::thread::yield_now();
+                }
+                self.check_waited(started)?;
             }
-            self.check_waited(started)?;
         }
         if mappings.iter().all(|mapping| mapping.is_mapped()) { Ok(()) } else { Err(not_mapped()) }
     }
@@ -192,7 +199,10 @@ impl Driver {
 
     /// Lets the driver make progress and hear of a loss. Never waits.
     pub(crate) fn poll_once(&self) -> Result<(), DeviceError> {
-        self.poll(wgpu::PollType::Poll).map(|_| ())
+        self.check()?;
+        let polled = self.raw_poll();
+        self.check()?;
+        self.health.watch(polled)
     }
 
     /// Destroys the driver's device, for a loss that is real; it is heard of through the callback.
@@ -201,25 +211,17 @@ impl Driver {
         self.handles.device.destroy();
         let started = Instant::now();
         while self.heard.lost.get().is_none() && started.elapsed() < self.wait_limit {
-            let how = wgpu::PollType::Wait { submission_index: None, timeout: Some(SLICE) };
-            if matches!(self.raw_poll(how), Err(DeviceError::Lost { .. })) {
+            if matches!(self.raw_poll(), Err(DeviceError::Lost { .. })) {
                 return;
             }
+            std::thread::sleep(LONGEST_PAUSE);
         }
     }
 
-    fn poll(&self, how: wgpu::PollType) -> Result<bool, DeviceError> {
-        self.check()?;
-        let polled = self.raw_poll(how);
-        self.check()?;
-        self.health.watch(polled)
-    }
-
-    /// Whether what was waited for is done. wgpu panics when the driver reports a loss to a poll.
-    fn raw_poll(&self, how: wgpu::PollType) -> Result<bool, DeviceError> {
-        match catch_unwind(AssertUnwindSafe(|| self.handles.device.poll(how))) {
-            Ok(Ok(_)) => Ok(true),
-            Ok(Err(wgpu::PollError::Timeout)) => Ok(false),
+    /// wgpu panics when the driver reports a loss to a poll.
+    fn raw_poll(&self) -> Result<(), DeviceError> {
+        match catch_unwind(AssertUnwindSafe(|| self.handles.device.poll(wgpu::PollType::Poll))) {
+            Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(DeviceError::Driver { message: error.to_string() }),
             Err(_) => Err(DeviceError::Lost { cause: "wgpu panicked in a poll".to_owned() }),
         }

@@ -91,18 +91,14 @@ pub(crate) fn probe_loop_limit(driver: &Driver) -> Result<Option<u64>, DeviceErr
     let counts = driver.create_buffer("hopwise loop probe", 8, storage)?;
     let result =
         driver.create_buffer("hopwise loop result", 8, Usage::MAP_READ | Usage::COPY_DST)?;
-    let (index, mapping) = driver.call(|handles| submit_loop(handles, &counts, &result))?;
-    driver.wait(&index, &[&mapping])?;
+    let mapping = driver.call(|handles| submit_loop(handles, &counts, &result))?;
+    driver.wait(&[&mapping])?;
     let view = result.slice(..).get_mapped_range().map_err(map_error)?;
     let iterations = u32::from_le_bytes([view[4], view[5], view[6], view[7]]);
     Ok((iterations < TRIED_ITERATIONS).then_some(iterations.into()))
 }
 
-fn submit_loop(
-    handles: &Handles,
-    counts: &wgpu::Buffer,
-    result: &wgpu::Buffer,
-) -> (wgpu::SubmissionIndex, Mapping) {
+fn submit_loop(handles: &Handles, counts: &wgpu::Buffer, result: &wgpu::Buffer) -> Mapping {
     let device = &handles.device;
     let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
         label: Some("hopwise loop probe"),
@@ -130,8 +126,8 @@ fn submit_loop(
         pass.dispatch_workgroups(1, 1, 1);
     }
     encoder.copy_buffer_to_buffer(counts, 0, result, 0, 8);
-    let index = handles.queue.submit([encoder.finish()]);
-    (index, Mapping::of(result.slice(..), wgpu::MapMode::Read))
+    handles.queue.submit([encoder.finish()]);
+    Mapping::of(result.slice(..), wgpu::MapMode::Read)
 }
 
 #[cfg(test)]

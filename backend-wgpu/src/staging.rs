@@ -35,7 +35,6 @@ pub(crate) struct Staging {
 #[derive(Debug)]
 struct UnderWay {
     staging: Held<wgpu::Buffer>,
-    index: wgpu::SubmissionIndex,
     mapping: Mapping,
     host: Range<usize>,
 }
@@ -59,7 +58,7 @@ impl Staging {
             }
             let Some(oldest) = under_way.pop_front() else { return Ok(()) };
             let into = &mut into[oldest.host.clone()];
-            driver.wait(&oldest.index, &[&oldest.mapping])?;
+            driver.wait(&[&oldest.mapping])?;
             {
                 let view = oldest.staging.slice(..into.len() as u64).get_mapped_range();
                 into.copy_from_slice(&view.map_err(map_error)?);
@@ -105,14 +104,14 @@ impl Staging {
             }
         };
         let length = slice.host.len() as u64;
-        let (index, mapping) = driver.call(|handles| {
+        let mapping = driver.call(|handles| {
             let descriptor = wgpu::CommandEncoderDescriptor { label: Some("hopwise read") };
             let mut encoder = handles.device.create_command_encoder(&descriptor);
             encoder.copy_buffer_to_buffer(slice.buffer, slice.offset_bytes, &staging, 0, length);
-            let index = handles.queue.submit([encoder.finish()]);
-            (index, Mapping::of(staging.slice(..length), wgpu::MapMode::Read))
+            handles.queue.submit([encoder.finish()]);
+            Mapping::of(staging.slice(..length), wgpu::MapMode::Read)
         })?;
-        Ok(UnderWay { staging, index, mapping, host: slice.host.clone() })
+        Ok(UnderWay { staging, mapping, host: slice.host.clone() })
     }
 
     /// A mapped buffer.
@@ -131,7 +130,7 @@ impl Staging {
         driver: &Driver,
         under_way: UnderWay,
     ) -> Result<Held<wgpu::Buffer>, DeviceError> {
-        driver.wait(&under_way.index, &[&under_way.mapping])?;
+        driver.wait(&[&under_way.mapping])?;
         Ok(under_way.staging)
     }
 }
@@ -147,15 +146,15 @@ fn begin_write(
         let view = staging.slice(..length).get_mapped_range_mut();
         view.map_err(map_error)?.copy_from_slice(from);
     }
-    let (index, mapping) = driver.call(|handles| {
+    let mapping = driver.call(|handles| {
         staging.unmap();
         let descriptor = wgpu::CommandEncoderDescriptor { label: Some("hopwise write") };
         let mut encoder = handles.device.create_command_encoder(&descriptor);
         encoder.copy_buffer_to_buffer(&staging, 0, slice.buffer, slice.offset_bytes, length);
-        let index = handles.queue.submit([encoder.finish()]);
-        (index, Mapping::of(staging.slice(..), wgpu::MapMode::Write))
+        handles.queue.submit([encoder.finish()]);
+        Mapping::of(staging.slice(..), wgpu::MapMode::Write)
     })?;
-    Ok(UnderWay { staging, index, mapping, host: slice.host.clone() })
+    Ok(UnderWay { staging, mapping, host: slice.host.clone() })
 }
 
 /// Keeps a buffer for later, or lets go of it when there are enough.

@@ -1,4 +1,5 @@
 //! Runs the built command with a time limit, so that a hang is a failure.
+#![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::io::Read;
 use std::path::Path;
@@ -42,9 +43,18 @@ impl Ended {
 /// Runs `hopwise` in a folder with these words, separated by spaces.
 #[track_caller]
 pub(crate) fn hopwise(folder: &Path, words: &str) -> Ended {
+    hopwise_with(folder, words, &[])
+}
+
+/// Runs `hopwise` with these variables, too.
+#[track_caller]
+pub(crate) fn hopwise_with(folder: &Path, words: &str, variables: &[(&str, &str)]) -> Ended {
     let mut child = Command::new(env!("CARGO_BIN_EXE_hopwise"))
         .args(words.split_whitespace())
         .current_dir(folder)
+        // Mesa's layer that selects devices complains of a missing desktop on standard error.
+        .env("NODEVICE_SELECT", "1")
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
