@@ -141,8 +141,8 @@ fn a_scenario_names_adapters() {
         kernel = [{ name = "sum", program = "counter", state_words = 4, device = 0 }]
         endpoint = [{ name = "totals", capacity = 64 }]
         channel = [{ from = "sum.total", to = "totals" }]
-        send = [{ to = "sum.add", words = [5, 0], count = 20 }]
-        event = [{ do = "migrate", kernel = "sum", device = 1, endpoint = "totals", messages = 10 }]
+        send = [{ to = "sum.add", words = [5], count = 20 }]
+        event = [{ after = { endpoint = "totals", messages = 10 }, migrate = "sum", to = 1 }]
     "#;
     std::fs::write(folder.path().join("s.toml"), text).unwrap();
     let ended = hopwise(folder.path(), "run s.toml --json");
