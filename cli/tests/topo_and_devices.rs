@@ -87,6 +87,14 @@ fn devices_answers_on_any_machine() {
     assert!(json["cuda"]["device_count"].as_u64().unwrap() > 0 || !missing.is_empty());
     let adapters = json["wgpu"]["adapters"].as_array().unwrap();
     let missing = json["wgpu"]["missing"].as_array().unwrap();
+    for adapter in adapters {
+        for key in ["index", "memory_bytes", "max_state_bytes", "max_workgroup_invocations"] {
+            assert!(adapter[key].is_u64(), "{key}: {adapter}");
+        }
+        assert!(adapter["memory_is_estimated"].is_boolean(), "{adapter}");
+        let told = text.stdout.contains(adapter["name"].as_str().unwrap());
+        assert!(told, "{adapter}");
+    }
     assert!(!adapters.is_empty() || missing.iter().all(|gap| gap["explanation"].is_string()));
 }
 

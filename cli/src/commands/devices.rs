@@ -4,12 +4,14 @@ use std::fs;
 use std::thread;
 
 use hopwise_backend_cuda::DriverOutcome;
-use hopwise_backend_wgpu::ApiOutcome;
 use serde::Serialize;
 
 use crate::args::DevicesArguments;
 use crate::failure::Failure;
 use crate::output;
+use wgpu::Wgpu;
+
+mod wgpu;
 
 #[cfg(test)]
 mod tests;
@@ -33,20 +35,6 @@ struct Host {
 }
 
 #[derive(Debug, Serialize)]
-struct Wgpu {
-    adapters: Vec<WgpuAdapter>,
-    missing: Vec<Missing>,
-}
-
-#[derive(Debug, Serialize)]
-struct WgpuAdapter {
-    name: String,
-    kind: String,
-    pci_address: Option<String>,
-    apis: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
 struct Cuda {
     device_count: u32,
     /// The newest CUDA version that the driver supports.
@@ -65,14 +53,10 @@ struct Missing {
 
 /// Asks every backend.
 pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
-    let (wgpu, cuda) = (hopwise_backend_wgpu::probe(), hopwise_backend_cuda::probe());
+    let (wgpu, cuda) = (Wgpu::now(), hopwise_backend_cuda::probe());
     let host = Host::now();
     if arguments.json {
-        return output::print_json(&Machine {
-            host,
-            wgpu: Wgpu::from(&wgpu),
-            cuda: Cuda::from(&cuda),
-        });
+        return output::print_json(&Machine { host, wgpu, cuda: Cuda::from(&cuda) });
     }
     output::print(&format!(
         "host: {}\n\nwgpu:\n{}\n\ncuda:\n{}",
@@ -98,7 +82,6 @@ impl Host {
 
     fn describe(&self) -> String {
         let threads = self.threads.map_or("an unknown number of".to_owned(), |n| n.to_string());
-        let gib = |bytes: u64| format!("{}.{} GiB", bytes >> 30, ((bytes % (1 << 30)) * 10) >> 30);
         let memory = match (self.total_memory_bytes, self.available_memory_bytes) {
             (Some(total), Some(free)) => format!("{} memory, {} available", gib(total), gib(free)),
             _ => "memory unknown: this system has no /proc/meminfo".to_owned(),
@@ -107,29 +90,16 @@ impl Host {
     }
 }
 
+/// Bytes in GiB, with one digit behind the point, rounded down.
+fn gib(bytes: u64) -> String {
+    format!("{}.{} GiB", bytes >> 30, ((bytes % (1 << 30)) * 10) >> 30)
+}
+
 /// A line of Linux's `/proc/meminfo`, which counts in KiB.
 fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
-}
-
-impl From<&hopwise_backend_wgpu::Probe> for Wgpu {
-    fn from(probe: &hopwise_backend_wgpu::Probe) -> Self {
-        let adapters = probe.adapters().iter().map(|adapter| WgpuAdapter {
-            name: adapter.name.clone(),
-            kind: adapter.kind.to_string(),
-            pci_address: adapter.pci_address.clone(),
-            apis: adapter.accesses.iter().map(|access| access.api.to_string()).collect(),
-        });
-        let missing = probe.apis().iter().filter_map(|(api, outcome)| match outcome {
-            ApiOutcome::NoAdapter(missing) => {
-                Some(Missing { what: api.to_string(), explanation: missing.to_string() })
-            }
-            _ => None,
-        });
-        Self { adapters: adapters.collect(), missing: missing.collect() }
-    }
 }
 
 impl From<&hopwise_backend_cuda::Probe> for Cuda {
