@@ -87,7 +87,7 @@ pub(crate) fn run(
     let mut pair = buffers.take(&core.driver, upload_bytes, download_bytes)?;
     pair.fill(&planned, steps, upload_bytes)?;
     let submitted = core.driver.call(|handles| submit(handles, &pair, &planned));
-    let (upload, download) = match submitted {
+    let (index, upload, download) = match submitted {
         Ok(submitted) => submitted,
         Err(error) => {
             // wgpu refuses a submission as a whole; only a loss leaves it open what was done.
@@ -96,7 +96,7 @@ pub(crate) fn run(
         }
     };
     mark(&planned, steps, Some(StepOutcome::Unknown));
-    core.driver.wait(&[&upload, &download])?;
+    core.driver.wait_for_batch(index, &[&upload, &download])?;
     pair.read(&planned, steps, download_bytes)?;
     mark(&planned, steps, Some(StepOutcome::Applied));
     buffers.put(pair);
@@ -256,7 +256,11 @@ impl Pair {
     }
 }
 
-fn submit(handles: &Handles, pair: &Pair, planned: &[Planned<'_>]) -> (Mapping, Mapping) {
+fn submit(
+    handles: &Handles,
+    pair: &Pair,
+    planned: &[Planned<'_>],
+) -> (wgpu::SubmissionIndex, Mapping, Mapping) {
     pair.upload.unmap();
     let descriptor = wgpu::CommandEncoderDescriptor { label: Some("hopwise batch") };
     let mut encoder = handles.device.create_command_encoder(&descriptor);
@@ -273,10 +277,10 @@ fn submit(handles: &Handles, pair: &Pair, planned: &[Planned<'_>]) -> (Mapping, 
         let (at, length) = (download.at, download.length);
         encoder.copy_buffer_to_buffer(&instance.boxes, 0, &pair.download, at, length);
     }
-    handles.queue.submit([encoder.finish()]);
+    let index = handles.queue.submit([encoder.finish()]);
     let upload = Mapping::of(pair.upload.slice(..), wgpu::MapMode::Write);
     let download = Mapping::of(pair.download.slice(..), wgpu::MapMode::Read);
-    (upload, download)
+    (index, upload, download)
 }
 
 /// Dispatches one pass of every kernel that has so many.

@@ -6,9 +6,11 @@
 //! would be one more to leave behind when a device hangs. Between polls the latch is read: a wait for
 //! a step that never ends is over soon after the watchdog closed the latch.
 //!
-//! Polls never wait for a submission: wgpu 30 panics when such a wait runs out of time while another
-//! thread's poll clears the queue. So a thread polls, pauses, and polls again; the pauses grow with
-//! the time that the work takes, and end when any thread's poll brings what is waited for.
+//! wgpu 30 panics when a wait for a submission runs out of time while another thread's poll clears
+//! the queue. So only the thread of a batch waits inside the driver, as long as any call may take:
+//! when that runs out the device is given up anyway, and a thread that hangs there is the one that
+//! the watchdog leaves behind. Others poll, pause, and poll again; the pauses grow with the time that
+//! the work takes, and end when any thread's poll brings what is waited for.
 //!
 //! # What callbacks do
 //!
@@ -27,8 +29,8 @@ use parking_lot::{Condvar, Mutex};
 use crate::held::Held;
 use crate::ready::block_on;
 
-/// How long a wait polls without a pause: most batches are done by then.
-const BRISK: Duration = Duration::from_micros(500);
+/// How long a wait polls without a pause: a batch of one small kernel is done by then.
+const BRISK: Duration = Duration::from_micros(120);
 
 /// Pauses between polls after that.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
@@ -163,6 +165,24 @@ impl Driver {
         if mapping.is_mapped() { Ok(()) } else { Err(not_mapped()) }
     }
 
+    /// Waits for a batch, on the thread that runs it and may be left behind in it: inside the driver,
+    /// which costs no processor time. Then for the batch's mappings.
+    ///
+    /// When the device makes no end of it within the wait limit it is taken for unresponsive.
+    pub(crate) fn wait_for_batch(
+        &self,
+        submission: wgpu::SubmissionIndex,
+        mappings: &[&Mapping],
+    ) -> Result<(), DeviceError> {
+        self.check()?;
+        let started = Instant::now();
+        let timeout = Some(self.wait_limit);
+        let wait = wgpu::PollType::Wait { submission_index: Some(submission), timeout };
+        self.health.watch(self.raw_poll(wait))?;
+        self.check_waited(started)?;
+        self.wait(mappings)
+    }
+
     /// Waits until mappings are there, and with them the submissions that their buffers belong to.
     ///
     /// When the device makes no end of it within the wait limit it is taken for unresponsive.
@@ -176,8 +196,11 @@ impl Driver {
                 if mapping.wait(pause) {
                     break;
                 }
-                if started.elapsed() > BRISK {
-                    pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+                // A software driver works on the threads' own processors, so a wait that goes on must
+                // leave them to it; a tenth of its time is all that a pause can add to it.
+                let waited = started.elapsed();
+                if waited > BRISK {
+                    pause = (waited / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
                 } else {
                     std::thread::yield_now();
                 }
@@ -200,7 +223,7 @@ impl Driver {
     /// Lets the driver make progress and hear of a loss. Never waits.
     pub(crate) fn poll_once(&self) -> Result<(), DeviceError> {
         self.check()?;
-        let polled = self.raw_poll();
+        let polled = self.raw_poll(wgpu::PollType::Poll);
         self.check()?;
         self.health.watch(polled)
     }
@@ -211,7 +234,7 @@ impl Driver {
         self.handles.device.destroy();
         let started = Instant::now();
         while self.heard.lost.get().is_none() && started.elapsed() < self.wait_limit {
-            if matches!(self.raw_poll(), Err(DeviceError::Lost { .. })) {
+            if matches!(self.raw_poll(wgpu::PollType::Poll), Err(DeviceError::Lost { .. })) {
                 return;
             }
             std::thread::sleep(LONGEST_PAUSE);
@@ -219,9 +242,9 @@ impl Driver {
     }
 
     /// wgpu panics when the driver reports a loss to a poll.
-    fn raw_poll(&self) -> Result<(), DeviceError> {
-        match catch_unwind(AssertUnwindSafe(|| self.handles.device.poll(wgpu::PollType::Poll))) {
-            Ok(Ok(_)) => Ok(()),
+    fn raw_poll(&self, how: wgpu::PollType) -> Result<(), DeviceError> {
+        match catch_unwind(AssertUnwindSafe(|| self.handles.device.poll(how))) {
+            Ok(Ok(_) | Err(wgpu::PollError::Timeout)) => Ok(()),
             Ok(Err(error)) => Err(DeviceError::Driver { message: error.to_string() }),
             Err(_) => Err(DeviceError::Lost { cause: "wgpu panicked in a poll".to_owned() }),
         }
