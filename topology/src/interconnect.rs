@@ -47,6 +47,12 @@ pub enum InterconnectType {
         /// How many links are bonded.
         links: u16,
     },
+    /// Xe Link, but not directly: through another tile.
+    #[serde(rename = "xe_link_indirect")]
+    XeLinkIndirect,
+    /// The fabric between the tiles of one Intel card.
+    #[serde(rename = "tile_fabric")]
+    TileFabric,
     /// NVLink-C2C, between the CPU and the GPU of one module.
     #[serde(rename = "nvlink_c2c")]
     NvLinkC2c,
@@ -88,6 +94,8 @@ impl InterconnectType {
         match self {
             Self::NvLink { links, .. } | Self::NvSwitch { links, .. } => format!("NV{links}"),
             Self::XeLink { links } => format!("XL{links}"),
+            Self::XeLinkIndirect => "XL*".to_owned(),
+            Self::TileFabric => "MDF".to_owned(),
             Self::InfinityFabric { .. } => "XGMI".to_owned(),
             Self::NvLinkC2c => "C2C".to_owned(),
             Self::PcieSwitch => "PIX".to_owned(),
@@ -113,6 +121,7 @@ impl InterconnectType {
                 | Self::NvSwitch { .. }
                 | Self::InfinityFabric { .. }
                 | Self::XeLink { .. }
+                | Self::TileFabric
                 | Self::HostMemory
         )
     }

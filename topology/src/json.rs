@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use crate::{Figure, GpuConnection, GpuTopology, HostLink, InterconnectType, TopologyError};
 use place::Place;
 
-mod figure;
+pub(crate) mod figure;
 mod object;
 mod place;
 #[cfg(test)]

@@ -53,7 +53,13 @@ pub use estimate::DeviceFacts;
 pub use figure::{Figure, Provenance, Quality};
 pub use graph::GpuTopology;
 pub use interconnect::InterconnectType;
+pub use observation::{
+    ChannelGraph, Label, Link, Node, NodeKind, Observations, Pair, PcieWidth, PeerCapability,
+    PeerStatus, SourceWarning, Statement, Tool, Uplink,
+};
+pub use pci_address::{PciAddress, PciAddressError};
 pub use route::{CHUNK_BYTES, Route, RouteKind, RouteTable};
+pub use source::{FileTree, FileTreeError, Format, Reading, SourceError, read_text, read_tree};
 pub use warning::TopologyWarning;
 
 mod graph;
@@ -61,6 +67,10 @@ mod graph;
 mod connection;
 mod figure;
 mod interconnect;
+
+mod observation;
+mod pci_address;
+mod source;
 
 mod bisection;
 mod route;

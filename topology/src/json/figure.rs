@@ -17,7 +17,7 @@ struct FigureEntry {
     estimated_by: Option<String>,
 }
 
-pub(super) fn serialize<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<S: Serializer>(figure: &Figure, serializer: S) -> Result<S::Ok, S::Error> {
     let value = figure
         .value()
         .ok_or_else(|| ser::Error::custom("an unknown figure is left out, not written"))?;
@@ -38,7 +38,7 @@ pub(super) fn serialize<S: Serializer>(figure: &Figure, serializer: S) -> Result
     entry.serialize(serializer)
 }
 
-pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Figure, D::Error> {
+pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Figure, D::Error> {
     let FigureEntry { value, measured_at_unix_seconds, reported_by, estimated_by } =
         object::deserialize(deserializer)?;
     let figure = match (measured_at_unix_seconds, reported_by, estimated_by) {

@@ -1,0 +1,5 @@
+//! Facts about the recorded files of this source.
+
+use crate::Case;
+
+pub(crate) const CASES: &[Case] = &[];
