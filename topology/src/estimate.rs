@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use crate::{Figure, GpuConnection, GpuTopology, HostLink, InterconnectType};
 
+pub(crate) mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -152,14 +153,7 @@ impl InterconnectType {
         match self {
             Self::NvLink { generation: Some(generation), links }
             | Self::NvSwitch { generation: Some(generation), links } => {
-                let per_link = match generation {
-                    1 => 20.0,
-                    2..=4 => 25.0,
-                    5 => 50.0,
-                    _ => return Figure::unknown(),
-                };
-                let rule = format!("vendor data, NVLink {generation} x {links}");
-                Figure::estimated(per_link * f64::from(links), rule).unwrap_or_default()
+                rules::nvlink_of_generation(generation, links)
             }
             Self::Pcie { generation: Some(generation @ 1..=6), lanes } => {
                 let lanes = lanes.filter(|&lanes| lanes > 0).unwrap_or(16);

@@ -134,6 +134,38 @@ impl InterconnectType {
         matches!(self, Self::HostMemory | Self::NvLinkC2c)
     }
 
+    /// How many links are bonded, where the kind counts them.
+    pub const fn link_count(self) -> Option<u16> {
+        match self {
+            Self::NvLink { links, .. }
+            | Self::NvSwitch { links, .. }
+            | Self::InfinityFabric { links }
+            | Self::XeLink { links } => Some(links),
+            _ => None,
+        }
+    }
+
+    /// Generation of its NVLinks or of PCIe, if it has one and it is known.
+    pub(crate) const fn generation(self) -> Option<u8> {
+        match self {
+            Self::NvLink { generation, .. }
+            | Self::NvSwitch { generation, .. }
+            | Self::Pcie { generation, .. } => generation,
+            _ => None,
+        }
+    }
+
+    /// The same kind with this generation, unless it has one or can have none.
+    pub(crate) fn or_generation(mut self, known: Option<u8>) -> Self {
+        if let Self::NvLink { generation, .. }
+        | Self::NvSwitch { generation, .. }
+        | Self::Pcie { generation, .. } = &mut self
+        {
+            *generation = generation.or(known);
+        }
+        self
+    }
+
     /// Whether the kind states a number of links or lanes, and states zero.
     pub(crate) const fn is_empty(self) -> bool {
         match self {

@@ -53,6 +53,7 @@ pub use estimate::DeviceFacts;
 pub use figure::{Figure, Provenance, Quality};
 pub use graph::GpuTopology;
 pub use interconnect::InterconnectType;
+pub use machine::Machine;
 pub use observation::{
     ChannelGraph, Label, Link, Node, NodeKind, Observations, Pair, PcieWidth, PeerCapability,
     PeerStatus, SourceWarning, Statement, Tool, Uplink,
@@ -68,6 +69,8 @@ mod connection;
 mod figure;
 mod interconnect;
 
+mod machine;
+mod merge;
 mod observation;
 mod pci_address;
 mod source;
