@@ -279,6 +279,9 @@ pub enum Statement {
     /// GB/s between the two, whatever lies between.
     #[serde(with = "figure_entry")]
     Bandwidth(Figure),
+    /// Microseconds until the first byte arrives, whatever lies between.
+    #[serde(with = "figure_entry")]
+    Latency(Figure),
 }
 
 /// A set of channels that NCCL laid through a machine.

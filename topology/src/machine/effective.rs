@@ -3,7 +3,8 @@
 use super::class::{Classes, peer_access};
 use super::{Machine, tree};
 use crate::{
-    Figure, GpuConnection, GpuTopology, HostLink, InterconnectType, Link, Node, NodeKind, PcieWidth,
+    Figure, GpuConnection, GpuTopology, HostLink, InterconnectType, Link, LinkFigures, Node,
+    NodeKind, PcieWidth, Statement,
 };
 
 const VALID: &str = "the ends are different devices of the topology, and the kind is not empty";
@@ -40,13 +41,13 @@ impl Machine {
         classes: &Classes<'_>,
         [(from, from_gpu), (to, to_gpu)]: [(usize, usize); 2],
     ) -> Option<GpuConnection> {
-        let stated = peer_access(&self.all, from_gpu, to_gpu);
+        let said = self.said(from_gpu, to_gpu);
         let link = self.link(from_gpu, to_gpu).filter(|link| link.kind.implies_peer_access());
         if let Some(Link { kind, bandwidth, latency, .. }) = link {
             let connection = GpuConnection::new(from, to, *kind)
-                .with_bandwidth(bandwidth.clone())
-                .with_latency(latency.clone());
-            let access = stated.unwrap_or(connection.peer_access);
+                .with_bandwidth(better(bandwidth.clone(), said.bandwidth))
+                .with_latency(better(latency.clone(), said.latency));
+            let access = said.peer_access.unwrap_or(connection.peer_access);
             return Some(connection.with_peer_access(access));
         }
         let kind = classes.of(from_gpu, to_gpu);
@@ -54,10 +55,22 @@ impl Machine {
             return None;
         }
         let connection = GpuConnection::new(from, to, kind)
-            .with_bandwidth(self.narrowest(from_gpu, to_gpu))
-            .with_latency(kind.estimated_latency());
-        let access = stated.unwrap_or(connection.peer_access);
+            .with_bandwidth(better(self.narrowest(from_gpu, to_gpu), said.bandwidth))
+            .with_latency(better(kind.estimated_latency(), said.latency));
+        let access = said.peer_access.unwrap_or(connection.peer_access);
         Some(connection.with_peer_access(access))
+    }
+
+    fn said(&self, from: usize, to: usize) -> Said {
+        let mut said = Said { peer_access: peer_access(&self.all, from, to), ..Said::default() };
+        for statement in self.statements(from, to) {
+            match statement {
+                Statement::Bandwidth(figure) => said.bandwidth = figure.clone(),
+                Statement::Latency(figure) => said.latency = figure.clone(),
+                _ => {}
+            }
+        }
+        said
     }
 
     fn link(&self, from: usize, to: usize) -> Option<&Link> {
@@ -90,15 +103,18 @@ impl Machine {
 
     fn host_link(&self, device: usize, gpu: usize) -> HostLink {
         let node = &self.all.nodes[gpu];
-        let c2c = self.all.links.iter().find(|link| {
-            link.from == gpu
-                && self.all.nodes[link.to].kind == NodeKind::NumaNode
-                && link.kind == InterconnectType::NvLinkC2c
-        });
-        if let Some(link) = c2c {
-            return HostLink::new(device, link.kind)
-                .with_bandwidth(link.bandwidth.clone())
-                .with_latency(link.latency.clone());
+        let to_host =
+            self.all.links.iter().find(|link| {
+                link.from == gpu && self.all.nodes[link.to].kind == NodeKind::NumaNode
+            });
+        let figures = |link: &Link| LinkFigures {
+            bandwidth: link.bandwidth.clone(),
+            latency: link.latency.clone(),
+        };
+        if let Some(link) = to_host {
+            let back = self.link(link.to, gpu).map(figures).unwrap_or_default();
+            let (to_host, from_host) = (figures(link), back);
+            return HostLink { device, kind: link.kind, to_host, from_host };
         }
         let kind = node.pcie_kind();
         let chain = std::iter::once(gpu).chain(tree::ancestors(&self.all, gpu));
@@ -116,6 +132,19 @@ impl Machine {
             .with_bandwidth(narrowest.unwrap_or_default())
             .with_latency(kind.estimated_latency())
     }
+}
+
+/// What sources say about a pair, whatever lies between.
+#[derive(Default)]
+struct Said {
+    bandwidth: Figure,
+    latency: Figure,
+    peer_access: Option<bool>,
+}
+
+/// The figure of the better quality; the first of two that are as good.
+fn better(one: Figure, another: Figure) -> Figure {
+    if another.quality() > one.quality() { another } else { one }
 }
 
 impl NodeKind {

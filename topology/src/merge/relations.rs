@@ -85,6 +85,7 @@ fn subject(statement: &Statement) -> (Option<PeerCapability>, u8) {
         Statement::Hops(_) => (None, 2),
         Statement::Weight(_) => (None, 3),
         Statement::Bandwidth(_) => (None, 4),
+        Statement::Latency(_) => (None, 5),
     }
 }
 
@@ -111,12 +112,10 @@ fn merge_pairs(sources: &[Said<'_>], groups: &Groups, merged: &mut Observations)
 fn merge_statements(what: &str, pairs: &[(Format, &Pair)], merged: &mut Observations) -> Statement {
     match &pairs[0].1.statement {
         Statement::Bandwidth(_) => {
-            let figures = pairs.iter().filter_map(|(format, pair)| match &pair.statement {
-                Statement::Bandwidth(figure) => Some((*format, figure)),
-                _ => None,
-            });
-            let what = format!("the bandwidth {what}");
-            Statement::Bandwidth(merge_figures(&what, figures.collect(), merged))
+            Statement::Bandwidth(merge_stated(&format!("the bandwidth {what}"), pairs, merged))
+        }
+        Statement::Latency(_) => {
+            Statement::Latency(merge_stated(&format!("the latency {what}"), pairs, merged))
         }
         Statement::Class(_) => Statement::Class(merge_classes(what, pairs, merged)),
         // Weights and hops are in each tool's own units, so they cannot contradict.
@@ -127,6 +126,15 @@ fn merge_statements(what: &str, pairs: &[(Format, &Pair)], merged: &mut Observat
             said.unwrap_or_else(|| other.clone())
         }
     }
+}
+
+/// Of figures that are stated about a pair, all of one kind.
+fn merge_stated(what: &str, pairs: &[(Format, &Pair)], merged: &mut Observations) -> Figure {
+    let figures = pairs.iter().filter_map(|(format, pair)| match &pair.statement {
+        Statement::Bandwidth(figure) | Statement::Latency(figure) => Some((*format, figure)),
+        _ => None,
+    });
+    merge_figures(what, figures.collect(), merged)
 }
 
 /// The first class that says more than "some PCIe".
