@@ -145,6 +145,20 @@ impl InterconnectType {
         }
     }
 
+    /// Links of one family between two nodes are one link.
+    pub(crate) const fn family(self) -> u8 {
+        match self {
+            Self::NvLink { .. } | Self::NvSwitch { .. } => 0,
+            Self::InfinityFabric { .. } => 1,
+            Self::XeLink { .. } | Self::XeLinkIndirect => 2,
+            Self::TileFabric => 3,
+            Self::NvLinkC2c => 4,
+            Self::HostMemory => 5,
+            Self::Unknown => 6,
+            _ => 7,
+        }
+    }
+
     /// Generation of its NVLinks or of PCIe, if it has one and it is known.
     pub(crate) const fn generation(self) -> Option<u8> {
         match self {

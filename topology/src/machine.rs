@@ -10,6 +10,8 @@ mod class;
 mod effective;
 mod fabric;
 mod figures;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 /// What is known about one machine: its nodes, the links between them, and statements about pairs.
@@ -54,6 +56,7 @@ impl Machine {
         let mut all = merge(readings);
         fabric::add_implied_links(&mut all);
         figures::estimate(&mut all);
+        all.links.sort_by_key(|link| (link.from, link.to, link.kind.family()));
         let of_kind = |kind| {
             let nodes = all.nodes.iter().enumerate().filter(move |(_, node)| node.kind == kind);
             nodes.map(|(position, _)| position).collect()

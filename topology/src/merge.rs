@@ -13,6 +13,8 @@ mod fields;
 mod identity;
 mod relations;
 mod said;
+#[cfg(test)]
+mod tests;
 
 /// Joins readings of one machine.
 pub(crate) fn merge(readings: &[Reading]) -> Observations {

@@ -22,7 +22,7 @@ fn merge_links(sources: &[Said<'_>], groups: &Groups, merged: &mut Observations)
             let from = groups.group((number, link.from));
             let to = groups.group((number, link.to));
             if from != to {
-                let key = (from, to, family(link.kind));
+                let key = (from, to, link.kind.family());
                 stated.entry(key).or_default().push((said.format, link));
             }
         }
@@ -38,20 +38,6 @@ fn merge_links(sources: &[Said<'_>], groups: &Groups, merged: &mut Observations)
         let bandwidth = figure(&format!("the bandwidth of {what}"), |link| &link.bandwidth);
         let latency = figure(&format!("the latency of {what}"), |link| &link.latency);
         merged.links.push(Link { from, to, kind, bandwidth, latency });
-    }
-}
-
-/// Links of one family between two nodes are one link.
-const fn family(kind: InterconnectType) -> u8 {
-    match kind {
-        InterconnectType::NvLink { .. } | InterconnectType::NvSwitch { .. } => 0,
-        InterconnectType::InfinityFabric { .. } => 1,
-        InterconnectType::XeLink { .. } | InterconnectType::XeLinkIndirect => 2,
-        InterconnectType::TileFabric => 3,
-        InterconnectType::NvLinkC2c => 4,
-        InterconnectType::HostMemory => 5,
-        InterconnectType::Unknown => 6,
-        _ => 7,
     }
 }
 
