@@ -8,9 +8,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use hopwise_topology::{FileTree, Reading, SourceError, read_text, read_tree};
+use hopwise_topology::{Reading, SourceError, read_bytes};
 
 mod corpus {
+    pub(super) mod facts;
+
     pub(super) mod amd;
     pub(super) mod hwloc;
     pub(super) mod intel;
@@ -52,11 +54,7 @@ fn folder() -> Option<PathBuf> {
 }
 
 fn read(path: &std::path::Path) -> Outcome {
-    let bytes = fs::read(path).unwrap();
-    if path.extension().is_some_and(|extension| extension == "gz") {
-        return read_tree(&FileTree::from_archive(&bytes).unwrap(), None);
-    }
-    read_text(&String::from_utf8_lossy(&bytes), None)
+    read_bytes(&fs::read(path).unwrap(), None)
 }
 
 fn check(tables: &[&[Case]]) {
