@@ -48,6 +48,7 @@
 
 pub use bisection::{Bisection, BisectionBound, EXACT_BISECTION_DEVICES};
 pub use connection::{GpuConnection, HostLink, LinkFigures};
+pub use diff::{Change, Severity};
 pub use error::TopologyError;
 pub use estimate::DeviceFacts;
 pub use figure::{Figure, Provenance, Quality};
@@ -69,6 +70,7 @@ mod connection;
 mod figure;
 mod interconnect;
 
+mod diff;
 mod machine;
 mod merge;
 mod observation;

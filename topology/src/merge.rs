@@ -5,7 +5,7 @@
 //! things, the first in a fixed order of formats stands, and a warning names both. The result
 //! does not depend on the order in which the sources are given.
 
-use crate::{Observations, Reading};
+use crate::{Format, Observations, Reading};
 use identity::Groups;
 use said::Said;
 
@@ -34,6 +34,19 @@ pub(crate) fn merge(readings: &[Reading]) -> Observations {
     fields::merge(&sources, &groups, &mut merged);
     relations::merge(&sources, &groups, &mut merged);
     merged
+}
+
+/// The nodes of two descriptions of one machine, side by side; `None` where one has no such node.
+pub(crate) fn side_by_side(
+    old: &Observations,
+    new: &Observations,
+) -> Vec<(Option<usize>, Option<usize>)> {
+    let sources = [old, new].map(|observations| Said { format: Format::Json, observations });
+    let groups = Groups::of(&sources, &mut Observations::default());
+    let member = |members: &[(usize, usize)], source| {
+        members.iter().find(|member| member.0 == source).map(|member| member.1)
+    };
+    groups.members.iter().map(|group| (member(group, 0), member(group, 1))).collect()
 }
 
 /// The readings in an order that depends on what they say alone; each once.
