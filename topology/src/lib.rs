@@ -49,6 +49,7 @@
 pub use bisection::{Bisection, BisectionBound, EXACT_BISECTION_DEVICES};
 pub use connection::{GpuConnection, HostLink, LinkFigures};
 pub use diff::{Change, Severity};
+pub use discover::{DiscoverOptions, Discovery, discover};
 pub use error::TopologyError;
 pub use estimate::DeviceFacts;
 pub use figure::{Figure, Provenance, Quality};
@@ -71,6 +72,7 @@ mod figure;
 mod interconnect;
 
 mod diff;
+mod discover;
 mod machine;
 mod merge;
 mod observation;

@@ -253,3 +253,8 @@ pub fn read_tree(tree: &FileTree, format: Option<Format>) -> Result<Vec<Reading>
     }
     Ok(readings)
 }
+
+/// Whether a file of sysfs, by its path below the root, is one that [`read_tree`] reads.
+pub(crate) fn wanted_in_sysfs(path: &str) -> bool {
+    kfd::is_wanted(path) || sysfs::is_wanted(path)
+}

@@ -22,3 +22,8 @@ pub(super) fn recognizes(_text: &str) -> bool {
 pub(super) fn read_text(text: &str) -> Result<Observations, SourceError> {
     read_tree(&FileTree::from_grep(text))
 }
+
+/// Whether a file, by its path below the root of sysfs, is one that is read here.
+pub(super) fn is_wanted(_path: &str) -> bool {
+    false
+}
