@@ -9,8 +9,10 @@ use std::fmt;
 use crate::Observations;
 
 pub use file_tree::{FileTree, FileTreeError};
+pub use input::{ReadError, read_bytes, read_path};
 
 mod file_tree;
+mod input;
 mod xml;
 
 mod amd_smi;
