@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use hopwise_topology::Format;
 
 use crate::demo::{Drain, Injection};
 use crate::device_list::DeviceList;
@@ -22,8 +23,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// What this machine has, through every backend, and what is missing
     Devices(DevicesArguments),
-    /// Read a topology and show it
+    /// Read what machines print about their links, or look at this machine, and show it
     Topo(TopoArguments),
+    /// The best way for a message from one GPU to another, and why
+    Route(RouteArguments),
     /// Run kernels as a scenario file says
     Run(RunArguments),
     /// Smooth an image on several devices, drain one of them meanwhile, check the result
@@ -40,25 +43,115 @@ pub(crate) struct DevicesArguments {
 
 /// Arguments of `topo`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct TopoArguments {
-    /// A topology as JSON (docs/topology-json.md); `-` reads standard input
+    #[command(subcommand)]
+    pub(crate) command: Option<TopoCommand>,
+    #[command(flatten)]
+    pub(crate) show: ShowArguments,
+}
+
+/// A subcommand of `topo`.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TopoCommand {
+    /// What changed between two descriptions of one machine; exit code 1 if something got worse
+    Diff(DiffArguments),
+}
+
+/// What `topo` reads, and how it shows it.
+#[derive(Debug, Args)]
+pub(crate) struct ShowArguments {
+    /// What a tool printed, a directory such as a recorded sysfs, or an archive of one; `-` reads
+    /// standard input [default: this machine]
     #[arg(value_name = "FILE")]
-    pub(crate) file: PathBuf,
+    pub(crate) files: Vec<PathBuf>,
+    /// Several files are about one machine: join them
+    #[arg(long)]
+    pub(crate) merge: bool,
+    /// The format of the files [default: what they look like]
+    #[arg(long, value_name = "FORMAT", value_parser = parse_format)]
+    pub(crate) from: Option<Format>,
     /// How to show it
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: TopologyFormat,
-    /// Short for `--format json`
+    /// Print one JSON object for programs
     #[arg(long, conflicts_with = "format")]
     pub(crate) json: bool,
+    /// Write to a file instead of standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 /// How `topo` shows a topology.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TopologyFormat {
-    /// Tables for a person
+    /// Tables, as nvidia-smi prints them
     Table,
-    /// Our own JSON
+    /// What hangs on what
+    Tree,
+    /// Our own JSON, which keeps everything and can be read again
     Json,
+    /// Graphviz
+    Dot,
+    /// A drawing
+    Svg,
+}
+
+/// Arguments of `topo diff`.
+#[derive(Debug, Args)]
+pub(crate) struct DiffArguments {
+    /// The older description
+    #[arg(value_name = "OLD")]
+    pub(crate) old: PathBuf,
+    /// The newer description
+    #[arg(value_name = "NEW")]
+    pub(crate) new: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `route`.
+#[derive(Debug, Args)]
+pub(crate) struct RouteArguments {
+    /// A description of the machine, as `topo` takes it; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Where the bytes are: a GPU by number, name, PCI address or UUID
+    #[arg(value_name = "A")]
+    pub(crate) from: String,
+    /// Where they go
+    #[arg(value_name = "B")]
+    pub(crate) to: String,
+    /// Size of the message, in bytes or with a unit: kB, MB, GB (powers of 1000), KiB, MiB, GiB
+    #[arg(long, value_name = "N", default_value = "1MiB", value_parser = parse_bytes)]
+    pub(crate) bytes: u64,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn parse_format(text: &str) -> Result<Format, String> {
+    Format::ALL.into_iter().find(|format| format.name() == text).ok_or_else(|| {
+        let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+        format!("not a format; give one of {}", names.join(", "))
+    })
+}
+
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let unit: u64 = match text[digits..].trim() {
+        "" | "B" => 1,
+        "kB" | "KB" => 1_000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "K" | "KiB" => 1 << 10,
+        "M" | "MiB" => 1 << 20,
+        "G" | "GiB" => 1 << 30,
+        _ => return Err("not a size; write it as 4096, 64KiB or 1GB".to_owned()),
+    };
+    let number: u64 = text[..digits].parse().map_err(|_| "not a size; begin with a number")?;
+    number.checked_mul(unit).ok_or_else(|| "more bytes than can be counted".to_owned())
 }
 
 /// Arguments of `run`.

@@ -6,6 +6,7 @@
 //! | `commands` | one module for each subcommand, and what these have in common |
 //! | `demo` | the built-in scenario: an image smoothed by kernels, compared with a plain loop |
 //! | `scenario` | scenario files: reading, checking, running |
+//! | `machine` | descriptions of machines: files, standard input, this machine |
 //! | `report` | the rows that the reports of `demo` and `run` share |
 //! | `output`, `progress` | standard output for results, standard error for everything else |
 #![forbid(unsafe_code)]
@@ -21,6 +22,7 @@ mod demo;
 mod scenario;
 
 mod device_list;
+mod machine;
 mod moves;
 mod report;
 
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Devices(arguments) => commands::devices::run(arguments),
         Command::Topo(arguments) => commands::topo::run(arguments),
+        Command::Route(arguments) => commands::route::run(arguments),
         Command::Run(arguments) => commands::run::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),
     };

@@ -29,9 +29,23 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 ///
 /// As [`print()`].
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::failed(format!("cannot write the result as JSON: {error}")))?;
-    print(&text)
+    print(&json(value)?)
+}
+
+/// A result as one JSON object.
+///
+/// # Errors
+///
+/// [`Failure::Failed`] when it has a form that JSON cannot express.
+pub(crate) fn json(value: &impl Serialize) -> Result<String, Failure> {
+    serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::failed(format!("cannot write the result as JSON: {error}")))
+}
+
+/// Tells a person of something to look at, which stops nothing.
+pub(crate) fn warn(text: &str) {
+    // Nobody is left to be told that standard error is gone.
+    let _ = writeln!(io::stderr().lock(), "warning: {text}");
 }
 
 /// Tells a person what went wrong.

@@ -1,35 +1,49 @@
-//! `hopwise topo`: read a topology and show it.
+//! `hopwise topo`: read a machine and show it.
 
 use std::fs;
-use std::io::{self, Read};
-use std::path::Path;
 
-use hopwise_topology::GpuTopology;
-
-use crate::args::{TopoArguments, TopologyFormat};
+use crate::args::{ShowArguments, TopoArguments, TopoCommand, TopologyFormat};
 use crate::failure::Failure;
-use crate::output;
+use crate::{machine, output};
+use report::Report;
 
-/// Reads, checks and shows a topology.
+mod diff;
+mod report;
+
+/// Reads, joins and shows, or compares.
 pub(crate) fn run(arguments: &TopoArguments) -> Result<(), Failure> {
-    let topology = read(&arguments.file)?;
-    let format = if arguments.json { TopologyFormat::Json } else { arguments.format };
-    match format {
-        TopologyFormat::Table => output::print(&topology.table()),
-        TopologyFormat::Json => output::print(&topology.to_json()),
+    match &arguments.command {
+        Some(TopoCommand::Diff(arguments)) => diff::run(arguments),
+        None => show(&arguments.show),
     }
 }
 
-fn read(file: &Path) -> Result<GpuTopology, Failure> {
-    let from_stdin = file == Path::new("-");
-    let name = if from_stdin { "standard input".to_owned() } else { file.display().to_string() };
-    let text = if from_stdin { read_stdin() } else { fs::read_to_string(file) };
-    let text = text.map_err(|error| Failure::failed(format!("cannot read {name}: {error}")))?;
-    GpuTopology::from_json(&text).map_err(|error| Failure::failed(format!("{name}: {error}")))
+fn show(arguments: &ShowArguments) -> Result<(), Failure> {
+    if arguments.files.len() > 1 && !arguments.merge {
+        return Err(Failure::usage(
+            "several files were given; add --merge if they are about one machine, or name one file",
+        ));
+    }
+    let described = machine::read(&arguments.files, arguments.from)?;
+    if arguments.json {
+        return write(arguments, &output::json(&Report::new(&described))?);
+    }
+    let machine = &described.machine;
+    let text = match arguments.format {
+        TopologyFormat::Table => machine.table(),
+        TopologyFormat::Tree => machine.tree(),
+        TopologyFormat::Json => machine.to_json(),
+        TopologyFormat::Dot => machine.dot(),
+        TopologyFormat::Svg => machine.svg(),
+    };
+    for warning in described.warnings() {
+        output::warn(&warning);
+    }
+    write(arguments, &text)
 }
 
-fn read_stdin() -> io::Result<String> {
-    let mut text = String::new();
-    io::stdin().lock().read_to_string(&mut text)?;
-    Ok(text)
+fn write(arguments: &ShowArguments, text: &str) -> Result<(), Failure> {
+    let Some(path) = &arguments.output else { return output::print(text) };
+    fs::write(path, text)
+        .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
 }

@@ -1,0 +1,207 @@
+//! `hopwise route`: the best way for a message, and why.
+
+use hopwise_topology::{GpuTopology, Machine, PciAddress, Quality, Route, RouteKind, RouteTable};
+use serde::Serialize;
+
+use crate::args::RouteArguments;
+use crate::failure::Failure;
+use crate::{machine, output};
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Report {
+    /// Numbers of the GPUs that the bytes pass, both ends included.
+    path: Vec<usize>,
+    names: Vec<String>,
+    kind: String,
+    /// The class of the direct link, of the links over a relay joined by `+`, or `HOST`.
+    class: String,
+    gb_per_s: Option<f64>,
+    latency_us: Option<f64>,
+    time_us: Option<f64>,
+    bytes: u64,
+    quality: String,
+    reason: String,
+    alternatives: Vec<Alternative>,
+    warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Alternative {
+    path: Vec<usize>,
+    kind: String,
+    class: String,
+    gb_per_s: Option<f64>,
+    latency_us: Option<f64>,
+    time_us: Option<f64>,
+}
+
+/// Finds the route and prints it with its alternatives.
+pub(crate) fn run(arguments: &RouteArguments) -> Result<(), Failure> {
+    let described = machine::read(std::slice::from_ref(&arguments.file), None)?;
+    let machine = &described.machine;
+    let (from, to) = (gpu(machine, &arguments.from)?, gpu(machine, &arguments.to)?);
+    let topology = machine.topology();
+    let routes = RouteTable::build(&topology, &|_| true);
+    let nothing = || Failure::failed("the machine has no such GPUs");
+    let chosen = routes.route(from, to, arguments.bytes).ok_or_else(nothing)?;
+    let others = alternatives(&routes, from, to, arguments.bytes, chosen);
+    let case = Case { machine, topology: &topology, bytes: arguments.bytes, chosen, others };
+    if arguments.json {
+        return output::print_json(&case.report(described.warnings()));
+    }
+    for warning in described.warnings() {
+        output::warn(&warning);
+    }
+    output::print(&case.text())
+}
+
+/// The routes of the pair that were not chosen, best first; the way through the host among them.
+fn alternatives<'a>(
+    routes: &'a RouteTable,
+    from: usize,
+    to: usize,
+    bytes: u64,
+    chosen: &Route,
+) -> Vec<&'a Route> {
+    let mut others: Vec<&Route> =
+        routes.routes(from, to).iter().chain(routes.host_route(from, to)).collect();
+    others.retain(|route| *route != chosen);
+    others.sort_by(|a, b| a.compare(b, bytes));
+    others.dedup();
+    others
+}
+
+/// A question and its answer.
+struct Case<'a> {
+    machine: &'a Machine,
+    topology: &'a GpuTopology,
+    bytes: u64,
+    chosen: &'a Route,
+    others: Vec<&'a Route>,
+}
+
+impl Case<'_> {
+    fn name(&self, device: usize) -> String {
+        self.machine.name(self.machine.gpus()[device])
+    }
+
+    fn class(&self, route: &Route) -> String {
+        match route.kind {
+            RouteKind::SameDevice => "X".to_owned(),
+            RouteKind::HostMediated => "HOST".to_owned(),
+            RouteKind::Direct | RouteKind::MultiHop => {
+                let hops = route.path.windows(2).map(|hop| {
+                    let link = self.topology.connection(hop[0], hop[1]);
+                    link.map_or_else(|| "?".to_owned(), |link| link.kind.class_name())
+                });
+                hops.collect::<Vec<_>>().join("+")
+            }
+        }
+    }
+
+    fn report(&self, warnings: Vec<String>) -> Report {
+        let chosen = self.chosen;
+        let alternative = |route: &&Route| Alternative {
+            path: route.path.clone(),
+            kind: route.kind.to_string(),
+            class: self.class(route),
+            gb_per_s: route.bandwidth_gb_per_s,
+            latency_us: route.latency_us,
+            time_us: route.time_us(self.bytes),
+        };
+        Report {
+            path: chosen.path.clone(),
+            names: chosen.path.iter().map(|&device| self.name(device)).collect(),
+            kind: chosen.kind.to_string(),
+            class: self.class(chosen),
+            gb_per_s: chosen.bandwidth_gb_per_s,
+            latency_us: chosen.latency_us,
+            time_us: chosen.time_us(self.bytes),
+            bytes: self.bytes,
+            quality: format!("{:?}", chosen.quality).to_lowercase(),
+            reason: self.reason(),
+            alternatives: self.others.iter().map(alternative).collect(),
+            warnings,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut lines = vec![self.line(self.chosen), format!("why: {}", self.reason())];
+        if !self.others.is_empty() {
+            lines.push("instead:".to_owned());
+            lines.extend(self.others.iter().map(|route| format!("  {}", self.line(route))));
+        }
+        lines.join("\n")
+    }
+
+    /// `GPU0 -> GPU3 -> GPU1, NV2+NV1, ~25 GB/s, ~6.8 us; 1048576 bytes take ~54 us`
+    fn line(&self, route: &Route) -> String {
+        let names: Vec<_> = route.path.iter().map(|&device| self.name(device)).collect();
+        let through = if route.kind == RouteKind::HostMediated { " -> host -> " } else { " -> " };
+        let mark = route.quality.max(Quality::Estimated).mark();
+        let figure = |value: Option<f64>| {
+            value.map_or_else(|| "?".to_owned(), |value| format!("{mark}{}", rounded(value)))
+        };
+        format!(
+            "{}, {}, {} GB/s, {} us; {} bytes take {} us",
+            names.join(through),
+            self.class(route),
+            figure(route.bandwidth_gb_per_s),
+            figure(route.latency_us),
+            self.bytes,
+            figure(route.time_us(self.bytes)),
+        )
+    }
+
+    fn reason(&self) -> String {
+        let bytes = self.bytes;
+        let Some(next) = self.others.first() else {
+            return match self.chosen.kind {
+                RouteKind::SameDevice => "the bytes are there already".to_owned(),
+                _ => "there is no other way".to_owned(),
+            };
+        };
+        let next_name = self.class(next);
+        match (self.chosen.time_us(bytes), next.time_us(bytes)) {
+            (Some(ours), Some(theirs)) => format!(
+                "{} us for {bytes} bytes; the next best ({next_name}) takes {} us",
+                rounded(ours),
+                rounded(theirs)
+            ),
+            (Some(ours), None) => format!(
+                "{} us for {bytes} bytes; nothing is known of the speed of the next best \
+                 ({next_name}), and the unknown is never preferred",
+                rounded(ours)
+            ),
+            (None, _) => format!(
+                "no way has known figures, so the one with the fewest links is taken; the next \
+                 best is {next_name}"
+            ),
+        }
+    }
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+/// The number of a GPU that is given by number, name, PCI address or UUID.
+fn gpu(machine: &Machine, text: &str) -> Result<usize, Failure> {
+    let gpus = machine.gpus();
+    let address: Option<PciAddress> = text.parse().ok();
+    let is_it = |&position: &usize| {
+        let node = &machine.nodes()[position];
+        machine.name(position).eq_ignore_ascii_case(text)
+            || node.uuid.as_deref().is_some_and(|uuid| uuid.eq_ignore_ascii_case(text))
+            || (address.is_some() && node.pci == address)
+    };
+    let by_number = text.parse().ok().filter(|&number| number < gpus.len());
+    by_number.or_else(|| gpus.iter().position(is_it)).ok_or_else(|| {
+        let names: Vec<_> = gpus.iter().map(|&position| machine.name(position)).collect();
+        Failure::usage(format!(
+            "the machine has no GPU {text}; it has {}",
+            if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+        ))
+    })
+}
