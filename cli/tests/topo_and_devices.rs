@@ -27,11 +27,75 @@ fn a_topology_is_shown_as_a_table_and_as_json() {
     let table = hopwise(folder.path(), "topo t.json");
     assert_eq!(table.code, Some(0), "{table:?}");
     assert!(table.stdout.contains("NV4") && table.stdout.contains("GPU1"), "{table:?}");
-    let json = hopwise(folder.path(), "topo t.json --json");
-    assert_eq!(json.json()["devices"].as_array().unwrap().len(), 2);
-    assert_eq!(json.stdout, hopwise(folder.path(), "topo t.json --format json").stdout);
+    let json = hopwise(folder.path(), "topo t.json --format json");
+    assert_eq!(json.json()["format"], "hopwise-machine");
     fs::write(folder.path().join("again.json"), &json.stdout).unwrap();
     assert_eq!(hopwise(folder.path(), "topo again.json").stdout, table.stdout);
+    let written = hopwise(folder.path(), "topo t.json --format json --output out.json");
+    assert_eq!(written.stdout, "");
+    assert_eq!(fs::read_to_string(folder.path().join("out.json")).unwrap(), json.stdout);
+}
+
+#[test]
+fn the_report_for_programs_has_counts_classes_and_links() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("t.json"), TOPOLOGY).unwrap();
+    let report = hopwise(folder.path(), "topo t.json --json").json();
+    assert_eq!(
+        (&report["format"], &report["gpus"], &report["nics"]),
+        (&"json".into(), &2.into(), &0.into())
+    );
+    assert_eq!(report["classes"], serde_json::json!([["X", "NV4"], ["NV4", "X"]]));
+    assert_eq!(report["numa"], serde_json::json!([null, null]));
+    assert_eq!(report["peer_access"], serde_json::json!([[true, true], [true, true]]));
+    let link = &report["links"][0];
+    assert_eq!(
+        (&link["from"], &link["to"], &link["count"]),
+        (&"GPU0".into(), &"GPU1".into(), &4.into())
+    );
+    assert_eq!(link["gb_per_s"], 100.0);
+    assert_eq!(link["gb_per_s_source"], "reported by a test");
+    assert!(report["warnings"].as_array().unwrap().is_empty());
+}
+
+#[test]
+fn several_files_are_joined_only_on_request() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("a.json"), TOPOLOGY).unwrap();
+    let other = TOPOLOGY.replace("\"links\": 4", "\"links\": 2");
+    fs::write(folder.path().join("b.json"), other).unwrap();
+    hopwise(folder.path(), "topo a.json b.json").assert_refused(2, &["--merge"]);
+    let merged = hopwise(folder.path(), "topo --merge a.json b.json --json").json();
+    assert_eq!(merged["gpus"], 2);
+    let warnings = merged["warnings"].to_string();
+    assert!(warnings.contains("links: 4") && warnings.contains("links: 2"), "{warnings}");
+    let turned = hopwise(folder.path(), "topo --merge b.json a.json --json").json();
+    assert_eq!(turned, merged);
+}
+
+#[test]
+fn this_machine_is_looked_at_without_a_file() {
+    let folder = tempdir().unwrap();
+    let report = hopwise(folder.path(), "topo --json");
+    assert_eq!(report.code, Some(0), "{report:?}");
+    assert!(report.json()["gpus"].is_u64());
+}
+
+#[test]
+fn a_link_that_came_up_narrower_fails_the_diff() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("old.json"), TOPOLOGY).unwrap();
+    let narrower = TOPOLOGY.replace("\"links\": 4", "\"links\": 3");
+    fs::write(folder.path().join("new.json"), narrower).unwrap();
+    let same = hopwise(folder.path(), "topo diff old.json old.json");
+    assert_eq!((same.code, same.stdout.trim()), (Some(0), "nothing changed"));
+    let worse = hopwise(folder.path(), "topo diff old.json new.json");
+    assert_eq!(worse.code, Some(1));
+    assert!(worse.stdout.contains("ALARM GPU0 - GPU1: was NV4, is NV3"), "{worse:?}");
+    let better = hopwise(folder.path(), "topo diff new.json old.json --json");
+    assert_eq!(better.code, Some(0));
+    assert_eq!(better.json()["notes"][0]["subject"], "GPU0 - GPU1");
+    hopwise(folder.path(), "topo diff old.json none.json").assert_refused(1, &["none.json"]);
 }
 
 #[test]
@@ -56,20 +120,23 @@ fn bad_topologies_are_told_with_file_line_and_column() {
         (TOPOLOGY.replace("\"to\": 1", "\"to\": 7"), ["line 4", "device 7"]),
         (TOPOLOGY.replace("\"value\": 100", "\"value\": -1"), ["figure -1", "positive"]),
         (TOPOLOGY.replace("\"devices\"", "\"gpus\""), ["line 3", "gpus"]),
-        ("[]".to_owned(), ["line 1, column", "docs/topology-json.md"]),
-        (String::new(), ["line 1, column", "docs/topology-json.md"]),
     ];
     for (text, told) in cases {
         fs::write(&file, text).unwrap();
         let ended = hopwise(folder.path(), "topo t.json");
-        ended.assert_refused(1, &["t.json: line"]);
+        ended.assert_refused(1, &["t.json: json: line"]);
         ended.assert_refused(1, &told);
     }
-    fs::write(&file, [0xff, 0xfe]).unwrap();
-    hopwise(folder.path(), "topo t.json").assert_refused(1, &["cannot read t.json"]);
+    fs::write(&file, "[]").unwrap();
+    hopwise(folder.path(), "topo t.json")
+        .assert_refused(1, &["begins with `[]`", "name its format"]);
+    hopwise(folder.path(), "topo t.json --from json")
+        .assert_refused(1, &["line 1", "docs/machine-json.md"]);
+    fs::write(&file, "").unwrap();
+    hopwise(folder.path(), "topo t.json").assert_refused(1, &["empty"]);
     hopwise(folder.path(), "topo none.json").assert_refused(1, &["cannot read none.json"]);
-    hopwise(folder.path(), "topo").assert_refused(2, &["FILE"]);
-    hopwise(folder.path(), "topo t.json --format svg").assert_refused(2, &["table, json"]);
+    hopwise(folder.path(), "topo t.json --from nothing").assert_refused(2, &["nvidia-smi-topo"]);
+    hopwise(folder.path(), "topo t.json --format png").assert_refused(2, &["svg"]);
 }
 
 #[test]
@@ -103,7 +170,7 @@ fn help_is_a_result_and_no_command_is_wrong_usage() {
     let folder = tempdir().unwrap();
     let help = hopwise(folder.path(), "--help");
     assert_eq!(help.code, Some(0));
-    for command in ["devices", "topo", "run", "demo"] {
+    for command in ["devices", "topo", "route", "run", "demo"] {
         assert!(help.stdout.contains(command), "{help:?}");
     }
     hopwise(folder.path(), "").assert_refused(2, &["Usage"]);
