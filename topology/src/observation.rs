@@ -58,6 +58,10 @@ impl Observations {
 pub struct Node {
     /// What it is.
     pub kind: NodeKind,
+    /// Whether no source shows it, but what they say about pairs needs it: an NVSwitch behind more
+    /// NVLinks than a GPU can have.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub is_implied: bool,
     /// What tools call it. Labels are not identities: two tools may number the same GPUs in
     /// different orders.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -105,6 +109,7 @@ impl Node {
     pub const fn new(kind: NodeKind) -> Self {
         Self {
             kind,
+            is_implied: false,
             labels: Vec::new(),
             pci: None,
             uuid: None,
@@ -139,6 +144,11 @@ impl Node {
             _ => None,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
+const fn is_false(value: &bool) -> bool {
+    !*value
 }
 
 /// What a node is.

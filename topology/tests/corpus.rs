@@ -60,7 +60,7 @@ fn read(path: &std::path::Path) -> Outcome {
 fn check(tables: &[&[Case]]) {
     let Some(folder) = folder() else { return };
     for (path, holds) in tables.iter().copied().flatten() {
-        println!("{path}");
+        println!("{path}"); // the last one before a failure
         holds(&read(&folder.join(path)));
     }
 }

@@ -29,7 +29,9 @@ impl<'a> Classes<'a> {
         });
         let mut switches: HashMap<_, Vec<_>> = HashMap::new();
         for link in &all.links {
-            if all.nodes[link.to].kind == NodeKind::NvSwitch {
+            let switch = &all.nodes[link.to];
+            // A switch that follows from statements about pairs says nothing about further pairs.
+            if switch.kind == NodeKind::NvSwitch && !switch.is_implied {
                 switches.entry(link.from).or_default().push((link.to, link.kind));
             }
         }

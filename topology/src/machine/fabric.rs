@@ -97,7 +97,8 @@ fn add_switch(all: &mut Observations, behind: &BTreeMap<usize, u16>) {
         return;
     }
     let known = all.nodes.iter().position(|node| node.kind == NodeKind::NvSwitch);
-    let switch = known.unwrap_or_else(|| all.add_node(Node::new(NodeKind::NvSwitch)));
+    let implied = || Node { is_implied: true, ..Node::new(NodeKind::NvSwitch) };
+    let switch = known.unwrap_or_else(|| all.add_node(implied()));
     for (&gpu, &links) in behind {
         all.add_link_both(link(gpu, switch, InterconnectType::NvLink { generation: None, links }));
     }

@@ -25,6 +25,7 @@ struct Merging<'a> {
 impl<'a> Merging<'a> {
     fn node(&self, merged: &mut Observations) -> Node {
         let mut node = Node::new(self.kind());
+        node.is_implied = self.nodes().all(|(_, node)| node.is_implied);
         for label in self.nodes().flat_map(|(_, member)| &member.labels) {
             if !node.labels.contains(label) {
                 node.labels.push(label.clone());

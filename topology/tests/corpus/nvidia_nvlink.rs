@@ -10,7 +10,10 @@ pub(crate) const CASES: &[Case] = &[
         check(read, "gpus=1 links:GPU0=12 rate:GPU0=25 clean");
     }),
     ("nvidia-smi-nvlink/a6000-3gpu-one-all-inactive.txt", |read| {
-        check(read, "gpus=3 links:GPU0=4 rate:GPU0=14.062 links:GPU1=4 links:GPU2=0 rate:GPU2=none");
+        check(
+            read,
+            "gpus=3 links:GPU0=4 rate:GPU0=14.062 links:GPU1=4 links:GPU2=0 rate:GPU2=none",
+        );
         let formats: Vec<_> = read.as_ref().unwrap().iter().map(|reading| reading.format).collect();
         assert!(formats.contains(&Format::NvidiaSmiNvlink));
     }),
@@ -24,8 +27,8 @@ pub(crate) const CASES: &[Case] = &[
         check(read, "gpus=2 links:GPU0=4 links:GPU1=4 rate:GPU0=14.062 all=NV4 cpus:GPU0=0-23");
         check(read, "warned");
         assert!(machine(read).nodes().iter().all(|node| node.uuid.is_none()));
-        let bandwidth = &machine(read).links()[0].bandwidth;
-        assert_eq!(bandwidth.value(), Some(4.0 * 14.062));
+        let rate = machine(read).links()[0].bandwidth.value();
+        assert_eq!(rate, Some(4.0 * 14.062));
     }),
     ("nvidia-smi-nvlink/v100-8gpu-all-six-links.txt", |read| {
         check(read, "gpus=8 links:GPU0=6 links:GPU7=6 rate:GPU3=25.781 clean");

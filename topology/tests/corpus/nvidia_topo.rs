@@ -12,7 +12,10 @@ pub(crate) const CASES: &[Case] = &[
         check(read, "GPU0-GPU4=SYS numa:GPU0=1 numa:GPU1=0 numa:GPU4=0 cpus:GPU1=0-7,16-23");
     }),
     ("nvidia-smi-topo/8gpu-pcie-one-pair-phb-per-socket-titled.txt", |read| {
-        check(read, "gpus=8 GPU1-GPU2=PHB GPU3-GPU4=PHB GPU6-GPU7=PHB GPU0-GPU5=NODE GPU0-GPU6=SYS");
+        check(
+            read,
+            "gpus=8 GPU1-GPU2=PHB GPU3-GPU4=PHB GPU6-GPU7=PHB GPU0-GPU5=NODE GPU0-GPU6=SYS",
+        );
         check(read, "numa:GPU0=0 numa:GPU5=0 numa:GPU6=1 numa:GPU7=1");
     }),
     ("nvidia-smi-topo/a100-4gpu-cgroup-timestamped-numa-range.txt", |read| {
@@ -69,7 +72,10 @@ pub(crate) const CASES: &[Case] = &[
         check(read, "numa:GPU0=0 cpus:GPU2=none numa:GPU2=1 clean");
     }),
     ("nvidia-smi-topo/h100-4gpu-nv6-4nic-8numa.txt", |read| {
-        check(read, "gpus=4 nics=4 all=NV6 GPU0-NIC0=PIX GPU1-NIC1=PIX GPU2-NIC2=PIX GPU3-NIC3=PIX");
+        check(
+            read,
+            "gpus=4 nics=4 all=NV6 GPU0-NIC0=PIX GPU1-NIC1=PIX GPU2-NIC2=PIX GPU3-NIC3=PIX",
+        );
         check(read, "GPU0-NIC1=SYS NIC0-NIC3=SYS numa:GPU0=3 numa:GPU1=1 numa:GPU2=7 numa:GPU3=5");
         check(read, "cpus:GPU0=6,14,22,30");
     }),
@@ -77,7 +83,10 @@ pub(crate) const CASES: &[Case] = &[
         check(read, "gpus=8 nics=0 all=NV18 nvswitches=1 numa:GPU4=1 cpus:GPU4=52-103,156-207");
     }),
     ("nvidia-smi-topo/h100-8gpu-vllm-collect-env-indented-no-lead-tab.txt", |read| {
-        check(read, "gpus=8 nics=1 all=NV18 os:NIC0=mlx5_0 GPU0-NIC0=SYS GPU7-NIC0=SYS numa:GPU4=1");
+        check(
+            read,
+            "gpus=8 nics=1 all=NV18 os:NIC0=mlx5_0 GPU0-NIC0=SYS GPU7-NIC0=SYS numa:GPU4=1",
+        );
     }),
     ("nvidia-smi-topo/h200-8gpu-10nic-ansi-raw.txt", |read| {
         check(read, "gpus=8 nics=10 GPU0-NIC3=PIX GPU3-NIC0=PIX GPU3-NIC1=PIX GPU3-NIC2=PIX");
@@ -92,7 +101,10 @@ pub(crate) const CASES: &[Case] = &[
         assert!(!classes[5][8..].iter().any(|cell| cell == "PIX"));
     }),
     ("nvidia-smi-topo/p3-8xlarge-4xv100-vm-numa-na.txt", |read| {
-        check(read, "gpus=4 GPU0-GPU1=NV1 GPU0-GPU3=NV2 GPU1-GPU2=NV2 GPU2-GPU3=NV2 cpus:GPU0=0-31");
+        check(
+            read,
+            "gpus=4 GPU0-GPU1=NV1 GPU0-GPU3=NV2 GPU1-GPU2=NV2 GPU2-GPU3=NV2 cpus:GPU0=0-31",
+        );
         check(read, "numa:GPU0=none clean");
     }),
     ("nvidia-smi-topo/polaris-4xa100-mixed-tab-space-header.txt", |read| {

@@ -18,6 +18,9 @@ pub(super) fn read<C>(
     if gpu_number(&header.labels[column]).is_none() {
         return;
     }
+    if row.is_damaged && !fits(header, row) {
+        return;
+    }
     let [cpus, numa] = columns(header, row);
     let name = &header.labels[column];
     if let Some(text) = cpus.filter(|text| text != "N/A") {
@@ -35,6 +38,17 @@ pub(super) fn read<C>(
             }
         }
     }
+}
+
+/// Whether what follows the cells of a damaged row has as many parts as nvidia-smi prints: with
+/// tabs, a further one before the last.
+fn fits<C>(header: &Header, row: &Row<C>) -> bool {
+    let due = header.trailing.len();
+    if row.is_tabbed {
+        let is_divided = due < 3 || row.rest.get(2).is_some_and(String::is_empty);
+        return is_divided && row.rest.len() == due + usize::from(due == 3);
+    }
+    row.rest.len() == due && row.rest.first().is_some_and(|cpus| numbers(cpus).is_some())
 }
 
 /// The texts under `CPU Affinity` and `NUMA Affinity`.
@@ -60,8 +74,11 @@ fn columns<C>(header: &Header, row: &Row<C>) -> [Option<String>; 2] {
             };
             [of(Trailing::Cpu), of(Trailing::Numa)]
         }
-        // The NUMA ID of the GPU's own memory is always printed, so the affinity is what is empty.
-        [Trailing::Cpu, Trailing::Numa, Trailing::GpuNuma] if parts.len() == 2 => {
+        // The NUMA ID of the GPU's own memory is always printed, so the affinity is what is empty;
+        // unless it is glued to the next.
+        [Trailing::Cpu, Trailing::Numa, Trailing::GpuNuma]
+            if parts.len() == 2 && is_number(parts[0]) && parts[1] == "N/A" =>
+        {
             [None, Some(parts[0].clone())]
         }
         _ => [None, None],
@@ -73,7 +90,6 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     let mut all = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
         if !is_number(first) || !is_number(last) {
             return None;
         }
@@ -86,4 +102,8 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
     all.sort_unstable();
     all.dedup();
     Some(all)
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -65,9 +65,9 @@ pub(super) fn read_row<C: Cell>(header: &Header, own: usize, text: &str) -> Opti
     if is_right_sound {
         fill(&mut cells[own + 1..], &right[..due]);
     }
-    // The cells end where the affinities begin, sound or not.
-    let end = right.iter().position(|piece| matches!(piece, Piece::Other(_)));
-    let rest = if is_right_sound { &right[due..] } else { &right[end.unwrap_or(right.len())..] };
+    // Where the cells do not fit, what follows the last of them is not a cell.
+    let last = right.iter().rposition(|piece| matches!(piece, Piece::Value(_)));
+    let rest = if is_right_sound { &right[due..] } else { &right[last.map_or(0, |at| at + 1)..] };
     let is_damaged = !is_left_sound || !is_right_sound;
     Some(Row { cells, rest: rest.iter().map(text_of).collect(), is_damaged, is_tabbed })
 }

@@ -1,5 +1,6 @@
 //! `nvidia-smi nvlink -s`: the NVLinks of each GPU, and how fast they are.
 
+use super::header::gpu_number;
 use super::text::{Line, complaint, lines, without_escapes};
 use crate::source::{Format, SourceError};
 use crate::{Figure, Node, NodeKind, Observations, Tool};
@@ -24,7 +25,7 @@ pub(in crate::source) fn recognizes(text: &str) -> bool {
 /// Reads the links of every GPU.
 pub(in crate::source) fn read(text: &str) -> Result<Observations, SourceError> {
     let plain = without_escapes(text);
-    let mut reader = Reader { all: Observations::default(), open: None };
+    let mut reader = Reader { all: Observations::default(), open: None, is_moved: false };
     for line in lines(&plain) {
         reader.take(line);
     }
@@ -36,6 +37,7 @@ pub(in crate::source) fn read(text: &str) -> Result<Observations, SourceError> {
         });
         return Err(SourceError::new(Format::NvidiaSmiNvlink, line, reason));
     }
+    reader.doubt_what_was_moved();
     Ok(reader.all)
 }
 
@@ -48,12 +50,16 @@ struct Open {
     line: usize,
     /// Number and GB/s of each link; `None` for one that is inactive.
     links: Vec<(u32, Option<f64>)>,
+    /// Whether NVML says that none is up.
+    has_none: bool,
     is_doubtful: bool,
 }
 
 struct Reader {
     all: Observations,
     open: Option<Open>,
+    /// Whether links are out of order: then one may stand under a GPU that it is not of.
+    is_moved: bool,
 }
 
 impl Reader {
@@ -73,7 +79,7 @@ impl Reader {
                 open.is_doubtful = true;
                 self.all.warn(line.number, format!("`{text}` is not a whole link; left out"));
             }
-            None if text.contains(ALL_INACTIVE) => {}
+            None if text.contains(ALL_INACTIVE) => open.has_none = true,
             None if is_ellipsis(text) => {
                 open.is_doubtful = true;
                 let text = "links were left out here, so their number is not known";
@@ -101,17 +107,24 @@ impl Reader {
             self.all.warn(line.number, format!("{name} comes twice; the second is left out"));
             return;
         }
-        self.open =
-            Some(Open { node, line: line.number, links: Vec::new(), is_doubtful: line.is_cut });
+        self.open = Some(Open {
+            node,
+            line: line.number,
+            links: Vec::new(),
+            has_none: false,
+            is_doubtful: line.is_cut,
+        });
     }
 
     /// Adds the GPU that was being read.
     fn close(&mut self, is_end: bool) {
-        let Some(Open { mut node, line, mut links, mut is_doubtful }) = self.open.take() else {
+        let Some(Open { mut node, line, mut links, has_none, mut is_doubtful }) = self.open.take()
+        else {
             return;
         };
         let name = node.label(Tool::NvidiaSmi).unwrap_or_default().to_owned();
-        links.sort_by_key(|(number, _)| *number);
+        self.is_moved |= !links.is_sorted_by_key(|(number, _)| *number);
+        self.is_moved |= has_none && links.iter().any(|(_, rate)| rate.is_some());
         links.dedup();
         let numbers_fit = links.iter().zip(0..).all(|((number, _), due)| *number == due);
         if !numbers_fit && !is_doubtful {
@@ -126,6 +139,7 @@ impl Reader {
             self.all.warn(line, format!("the text may end before the last link of {name}"));
             is_doubtful = true;
         }
+        is_doubtful |= links.is_empty() && !has_none;
         node.nvlinks_up = (!is_doubtful).then_some(up);
         let rates: Vec<f64> = links.iter().filter_map(|(_, rate)| *rate).collect();
         let lowest = rates.iter().copied().fold(f64::INFINITY, f64::min);
@@ -135,6 +149,23 @@ impl Reader {
         }
         node.nvlink_gb_per_s = Figure::reported(lowest, "nvidia-smi nvlink -s").unwrap_or_default();
         self.all.add_node(node);
+    }
+}
+
+impl Reader {
+    /// nvidia-smi lists GPUs and links by rising number.
+    fn doubt_what_was_moved(&mut self) {
+        let nodes = &mut self.all.nodes;
+        let numbers = nodes.iter().filter_map(|node| gpu_number(node.label(Tool::NvidiaSmi)?));
+        if numbers.is_sorted() && !self.is_moved {
+            return;
+        }
+        for node in nodes {
+            node.nvlinks_up = None;
+            node.nvlink_gb_per_s = Figure::unknown();
+        }
+        let text = "lines are out of order, so nothing is said about which links are whose";
+        self.all.warn(None, text);
     }
 }
 

@@ -168,9 +168,9 @@ impl Reader<'_, '_> {
                 self.all.warn(line.number, text);
                 continue;
             };
-            if line.is_cut
-                && row.rest.iter().filter(|part| !part.is_empty()).count() < header.trailing.len()
-            {
+            let parts = row.rest.iter().filter(|part| !part.is_empty()).count();
+            let is_short = parts < header.trailing.len() || self.section.rows.len() < header.gpus();
+            if line.is_cut && is_short {
                 // What the text ends with may be the beginning of something longer.
                 row.rest.pop();
             }
