@@ -12,7 +12,9 @@ pub use file_tree::{FileTree, FileTreeError};
 pub use input::{ReadError, read_bytes, read_path};
 
 mod file_tree;
+mod gpu_tables;
 mod input;
+mod text;
 mod xml;
 
 mod amd_smi;

@@ -1,9 +1,9 @@
 //! What `nvidia-smi` prints about links.
 
 mod affinity;
+mod complaint;
 mod header;
 mod matrix;
-mod text;
 
 pub(super) mod nvlink;
 pub(super) mod peer;

@@ -1,7 +1,8 @@
 //! `nvidia-smi nvlink -s`: the NVLinks of each GPU, and how fast they are.
 
+use super::complaint::complaint;
 use super::header::gpu_number;
-use super::text::{Line, complaint, lines, without_escapes};
+use crate::source::text::{Line, lines, without_escapes};
 use crate::source::{Format, SourceError};
 use crate::{Figure, Node, NodeKind, Observations, Tool};
 

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::complaint::complaint;
 use super::header::Header;
 use super::matrix::{Cell, read_row};
-use super::text::{Line, complaint, lines, without_escapes};
+use crate::source::text::{Line, lines, without_escapes};
 use crate::source::{Format, SourceError};
 use crate::{Node, NodeKind, Observations, Pair, PeerCapability, PeerStatus, Statement, Tool};
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::affinity;
+use super::complaint::complaint;
 use super::header::{Header, gpu_number};
 use super::matrix::{Cell, Row, read_row};
-use super::text::{Line, complaint, lines, without_escapes};
+use crate::source::text::{Line, lines, without_escapes};
 use crate::source::{Format, SourceError};
 use crate::{InterconnectType, Node, NodeKind, Observations, Pair, Statement, Tool};
 
