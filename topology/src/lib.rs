@@ -63,7 +63,7 @@ pub use observation::{
 pub use pci_address::{PciAddress, PciAddressError};
 pub use route::{CHUNK_BYTES, Route, RouteKind, RouteTable};
 pub use source::{
-    FileTree, FileTreeError, Format, ReadError, Reading, SourceError, read_bytes, read_path,
+    Entry, FileTree, FileTreeError, Format, ReadError, Reading, SourceError, read_bytes, read_path,
     read_text, read_tree,
 };
 pub use warning::TopologyWarning;

@@ -8,7 +8,7 @@ use std::fmt;
 
 use crate::Observations;
 
-pub use file_tree::{FileTree, FileTreeError};
+pub use file_tree::{Entry, FileTree, FileTreeError};
 pub use input::{ReadError, read_bytes, read_path};
 
 mod file_tree;
@@ -258,7 +258,10 @@ pub fn read_tree(tree: &FileTree, format: Option<Format>) -> Result<Vec<Reading>
     Ok(readings)
 }
 
-/// Whether a file of sysfs, by its path below the root, is one that [`read_tree`] reads.
-pub(crate) fn wanted_in_sysfs(path: &str) -> bool {
-    kfd::is_wanted(path) || sysfs::is_wanted(path)
+/// Whether [`read_tree`] reads an entry of a directory.
+pub(crate) fn wanted_in_sysfs(entry: Entry<'_>) -> bool {
+    match entry {
+        Entry::File(path) => kfd::is_wanted(path) || sysfs::is_wanted(path),
+        Entry::Directory(path) => sysfs::is_wanted_directory(path),
+    }
 }

@@ -173,8 +173,14 @@ fn recorded() -> &'static [(String, String)] {
     static TEXTS: OnceLock<Vec<(String, String)>> = OnceLock::new();
     TEXTS.get_or_init(|| {
         let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
-        let folders =
-            ["nvidia-smi-topo", "nvidia-smi-p2p", "nvidia-smi-nvlink", "rocm-smi", "xpu-smi"];
+        let folders = [
+            "nvidia-smi-topo",
+            "nvidia-smi-p2p",
+            "nvidia-smi-nvlink",
+            "rocm-smi",
+            "xpu-smi",
+            "other",
+        ];
         let mut texts = Vec::new();
         for file in folders.iter().filter_map(|name| fs::read_dir(folder.join(name)).ok()).flatten()
         {

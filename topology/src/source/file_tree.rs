@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+mod archive;
 #[cfg(test)]
 mod tests;
 
@@ -39,14 +40,24 @@ pub struct FileTreeError {
     source: io::Error,
 }
 
+/// An entry of a directory, by its path below the root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry<'p> {
+    /// A file.
+    File(&'p str),
+    /// A directory.
+    Directory(&'p str),
+}
+
 impl FileTree {
-    /// Reads every file below `root` for which `wanted` is true of its path below the root. A file
-    /// that cannot be read is left out: sysfs has such files. Links to directories are not
-    /// followed, but `root` itself may be one. Depth, entries and the length of a file are bounded.
+    /// Reads every file below `root` that is wanted by its path below the root, in directories that
+    /// are wanted by theirs. A file that cannot be read is left out: sysfs has such files. Links to
+    /// directories are not followed, but `root` itself may be one. Depth, entries and the length of
+    /// a file are bounded.
     ///
     /// # Errors
     /// [`FileTreeError`] if `root` cannot be listed.
-    pub fn read(root: &Path, wanted: impl Fn(&str) -> bool) -> Result<Self, FileTreeError> {
+    pub fn read(root: &Path, wanted: impl Fn(Entry<'_>) -> bool) -> Result<Self, FileTreeError> {
         let error = |source| FileTreeError { path: root.to_owned(), source };
         fs::read_dir(root).map_err(error)?;
         let mut tree = Self::default();
@@ -61,7 +72,7 @@ impl FileTree {
         prefix: &str,
         levels_left: usize,
         entries_left: &mut usize,
-        wanted: &dyn Fn(&str) -> bool,
+        wanted: &dyn Fn(Entry<'_>) -> bool,
     ) {
         let Ok(entries) = fs::read_dir(directory) else { return };
         for entry in entries.flatten() {
@@ -73,9 +84,9 @@ impl FileTree {
                 continue;
             };
             let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
-            if kind.is_dir() && levels_left > 0 {
+            if kind.is_dir() && levels_left > 0 && wanted(Entry::Directory(&path)) {
                 self.read_below(&entry.path(), &path, levels_left - 1, entries_left, wanted);
-            } else if kind.is_file() && wanted(&path) {
+            } else if kind.is_file() && wanted(Entry::File(&path)) {
                 if let Ok(text) = read_file(&entry.path()) {
                     self.insert(path, text);
                 }
@@ -98,12 +109,13 @@ impl FileTree {
         tree
     }
 
-    /// Reads a tar archive, plain or compressed with gzip.
+    /// Reads the bytes of a tar archive, plain or compressed with gzip. Entries, the length of a
+    /// file and all bytes together are bounded; links are left out.
     ///
     /// # Errors
-    /// A message if the bytes are no such archive.
-    pub fn from_archive(_bytes: &[u8]) -> Result<Self, String> {
-        Err("archives are not read yet".to_owned())
+    /// A message if the bytes are no such archive, or too many.
+    pub fn from_archive(bytes: &[u8]) -> Result<Self, String> {
+        archive::read(bytes)
     }
 
     /// Adds a file, whose path is below the root and has no leading slash.
