@@ -94,8 +94,13 @@ fn is_nic_name(word: &str) -> bool {
         && !is_class(word)
 }
 
+/// Whether a word begins as a cell does: then its line is a row.
 fn is_class(word: &str) -> bool {
-    word.strip_prefix("NV").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()))
+    let names = ["X", "PIX", "PXB", "PHB", "NODE", "SYS", "SOC"];
+    let is_nvlink = word
+        .strip_prefix("NV")
+        .is_some_and(|rest| rest.starts_with(|letter: char| letter.is_ascii_digit()));
+    is_nvlink || names.iter().any(|name| word.starts_with(name))
 }
 
 const fn is_name_part(letter: char) -> bool {
