@@ -76,6 +76,7 @@ mod interconnect;
 
 mod diff;
 mod discover;
+mod draw;
 mod machine;
 mod merge;
 mod observation;

@@ -117,7 +117,7 @@ fn add_column(rows: &mut [Vec<String>], title: &str, cells: impl Iterator<Item =
 }
 
 /// Pads every column to its widest cell.
-fn layout(rows: &[Vec<String>]) -> String {
+pub(crate) fn layout(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(String::len).max().unwrap_or(0)

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::path::PathBuf;
 use std::process::{self, Child, ExitStatus, Stdio};
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -106,10 +106,7 @@ fn gather(mut pipe: impl Read + Send + 'static) -> Receiver<String> {
 
 fn receive(pipe: &Receiver<String>, deadline: Instant) -> Option<String> {
     let left = deadline.saturating_duration_since(Instant::now()).max(PAUSE);
-    match pipe.recv_timeout(left) {
-        Ok(text) => Some(text),
-        Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-    }
+    pipe.recv_timeout(left).ok()
 }
 
 /// The status, and the first line that says something.
