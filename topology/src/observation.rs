@@ -102,6 +102,9 @@ pub struct Node {
     /// GB/s of one of its NVLinks, one direction, where a source states it.
     #[serde(default, skip_serializing_if = "Figure::is_unknown", with = "figure_entry")]
     pub nvlink_gb_per_s: Figure,
+    /// GB/s of a NIC towards the network, one direction, where a source states it.
+    #[serde(default, skip_serializing_if = "Figure::is_unknown", with = "figure_entry")]
+    pub network_gb_per_s: Figure,
 }
 
 impl Node {
@@ -122,6 +125,7 @@ impl Node {
             uplink: None,
             nvlinks_up: None,
             nvlink_gb_per_s: Figure::unknown(),
+            network_gb_per_s: Figure::unknown(),
         }
     }
 

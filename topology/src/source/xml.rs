@@ -3,6 +3,10 @@
 //! No entity but the five predefined ones is resolved, so a document cannot grow by reading it;
 //! depth, size and the number of elements are bounded. A text that was cut gives what stands
 //! before the cut.
+//!
+//! [`parse`] reads a text that is a document, and stops at the first tag that does not fit.
+//! [`parse_embedded`] finds elements in a text that holds other things too, and goes on behind
+//! what does not fit.
 
 use quick_xml::XmlVersion;
 use quick_xml::events::{BytesStart, Event};
@@ -10,6 +14,9 @@ use quick_xml::reader::Reader;
 
 use crate::SourceWarning;
 
+pub(super) use embedded::parse_embedded;
+
+mod embedded;
 #[cfg(test)]
 mod tests;
 
@@ -24,11 +31,16 @@ const MOST_ELEMENTS: usize = 1_000_000;
 pub(super) struct Element {
     pub(super) name: String,
     attributes: Vec<(String, String)>,
-    pub(super) children: Vec<Element>,
+    pub(super) children: Vec<Self>,
     /// All text directly in it, trimmed.
     pub(super) text: String,
     /// Where it starts, from 1.
     pub(super) line: usize,
+    /// Whether all of it is there: its own end tag was read.
+    pub(super) closed: bool,
+    /// An end tag in it or of it is missing or too many: what is in it may belong elsewhere. Only
+    /// [`parse_embedded`] reads on behind such a tag.
+    pub(super) doubtful: bool,
 }
 
 impl Element {
@@ -92,11 +104,11 @@ impl Builder {
             }
             Event::Empty(tag) => {
                 let element = self.element(&tag, start);
-                self.close(element);
+                self.close(Element { closed: true, ..element });
             }
             Event::End(_) => {
                 if let Some(element) = self.open.pop() {
-                    self.close(element);
+                    self.close(Element { closed: true, ..element });
                 }
             }
             Event::Text(content) => {
@@ -106,6 +118,10 @@ impl Builder {
             }
             _ => {}
         }
+        self.is_within_bounds(start)
+    }
+
+    fn is_within_bounds(&mut self, start: u64) -> bool {
         if self.open.len() > MOST_DEPTH || self.elements > MOST_ELEMENTS {
             self.warn(
                 start,
@@ -154,6 +170,12 @@ impl Builder {
     }
 
     fn finish(mut self) -> Document {
+        self.close_cut();
+        self.document
+    }
+
+    /// Closes what is still open, since the text ends there.
+    fn close_cut(&mut self) {
         if let Some(innermost) = self.open.last() {
             let text = format!(
                 "the text ends inside <{}>, which starts here; what stood after that is missing",
@@ -165,7 +187,6 @@ impl Builder {
         while let Some(element) = self.open.pop() {
             self.close(element);
         }
-        self.document
     }
 }
 
