@@ -17,6 +17,7 @@ mod links;
 mod listing;
 mod machine;
 mod nvlink;
+mod repeated;
 #[cfg(test)]
 mod tests;
 

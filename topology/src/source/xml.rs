@@ -26,6 +26,9 @@ const MOST_DEPTH: usize = 128;
 /// Elements in a document, at most. A recorded machine has some thousands.
 const MOST_ELEMENTS: usize = 1_000_000;
 
+/// Attributes of an element, at most; looking for repeated ones costs the square of that.
+const MOST_ATTRIBUTES: usize = 256;
+
 /// An element and all that is in it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Element {
@@ -140,7 +143,12 @@ impl Builder {
         let name: &str = tag.name().into_inner();
         let mut element =
             Element { name: name.to_owned(), line: self.lines.of(start), ..Element::default() };
-        for attribute in tag.attributes() {
+        for (number, attribute) in tag.attributes().enumerate() {
+            if number == MOST_ATTRIBUTES {
+                let text = format!("<{}> has more than {number} attributes", element.name);
+                self.warn(start, text);
+                break;
+            }
             let pair = attribute.map_err(quick_xml::Error::from).and_then(|attribute| {
                 let key: &str = attribute.key.into_inner();
                 let value = attribute.normalized_value(XmlVersion::Implicit1_0)?;

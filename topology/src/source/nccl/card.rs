@@ -22,24 +22,22 @@ impl Machine<'_> {
         node.model = model(element);
         node.uplink = uplink(element, self.observed);
         node.pci = pci;
+        let known = pci.and_then(|pci| self.by_address.get(&(pci, place.host))).cloned();
+        if !is_endpoint(kind) && known.as_ref().is_none_or(|known| self.is_inner(known)) {
+            let device = self.device(node, element, place);
+            self.inner(element, device, known.as_deref(), place);
+            return;
+        }
         let devices = match kind {
             NodeKind::Gpu => self.gpus(element, node, place),
             NodeKind::Nic => self.nics(element, node, place),
             _ => vec![self.device(node, element, place)],
         };
-        let known = pci.and_then(|pci| self.by_address.get(&(pci, place.host))).cloned();
-        let is_endpoint = matches!(kind, NodeKind::Gpu | NodeKind::Nic);
         match known {
-            Some(known) if is_endpoint || !self.is_inner(&known) => {
-                self.repeated_card(element, &known, devices);
-                self.below_endpoint(element, place);
-            }
-            _ if is_endpoint => {
-                self.add_card(devices);
-                self.below_endpoint(element, place);
-            }
-            known => self.inner(element, devices, known.is_some(), place),
+            Some(known) => self.repeated_card(element, &known, &devices),
+            None => self.add_card(devices),
         }
+        self.below_endpoint(element, place);
     }
 
     /// What it is, by its class and by what is in it. Nothing else tells: a device number is in
@@ -191,82 +189,30 @@ impl Machine<'_> {
     }
 
     /// Adds a bridge, switch or unknown device with what hangs on it.
-    fn inner(&mut self, element: &Element, devices: Vec<Device>, is_known: bool, place: Place) {
-        for mut device in devices {
-            if is_known {
-                self.warn_of_repeated_switch(element, &device);
-                device.node.pci = None;
-            }
-            device.claims = Claims::of_switch(element);
-            let index = self.add(device);
-            for child in &element.children {
-                self.child(child, place.below(element, index));
-            }
+    fn inner(
+        &mut self,
+        element: &Element,
+        mut device: Device,
+        known: Option<&[usize]>,
+        place: Place,
+    ) {
+        if let Some(known) = known {
+            self.repeated_switch(element, &mut device, known);
         }
-    }
-
-    /// Machines with switches behind switches have been seen to give several one address, and
-    /// NCCL reads them as several.
-    fn warn_of_repeated_switch(&mut self, element: &Element, switch: &Device) {
-        let Some(address) = switch.node.pci else { return };
-        if self.repeated.insert((address, switch.host)) {
-            let text = format!(
-                "several switches are listed as {address}; the address is left to the first one"
-            );
-            self.observed.warn(element.line, text);
+        device.claims = Claims::of_switch(element);
+        let index = self.add(device);
+        for child in &element.children {
+            self.child(child, place.below(element, Some(index)));
         }
     }
 
     fn is_inner(&self, devices: &[usize]) -> bool {
-        let kinds = || devices.iter().map(|&device| self.devices[device].node.kind);
-        !kinds().any(|kind| matches!(kind, NodeKind::Gpu | NodeKind::Nic | NodeKind::Card))
+        devices.iter().all(|&device| !is_endpoint(self.devices[device].node.kind))
     }
+}
 
-    /// The start of a card stands twice, so that the card stands in itself.
-    fn repeated_line(&mut self, outer: &Element, repeated: &Element, place: Place) {
-        self.observed.warn(repeated.line, "this <pci> stands in itself; it is read once");
-        self.pci(repeated, place.detached());
-        for child in outer.children.iter().filter(|child| !std::ptr::eq(*child, repeated)) {
-            self.child(child, place.detached());
-        }
-    }
-
-    /// A GPU or NIC is listed again: what the two say differently is unknown.
-    fn repeated_card(&mut self, element: &Element, known: &[usize], again: Vec<Device>) {
-        let text = "a device of this address is listed before; it is read once";
-        self.observed.warn(element.line, text);
-        let Some(first) = again.first() else { return };
-        for &device in known {
-            let node = &mut self.devices[device].node;
-            if node.numa_nodes != first.node.numa_nodes {
-                node.numa_nodes.clear();
-                self.devices[device].cpu = None;
-            }
-            let node = &mut self.devices[device].node;
-            node.parent = node.parent.filter(|_| node.parent == first.node.parent);
-            node.uplink = node.uplink.filter(|_| node.uplink == first.node.uplink);
-        }
-        let [device] = known[..] else { return };
-        let device = &mut self.devices[device];
-        if device.node.kind != first.node.kind {
-            device.node.kind = NodeKind::PciDevice;
-        }
-        match (&device.claims, &first.claims) {
-            (Some(claims), Some(again)) if !claims.say_the_same(again) => device.claims = None,
-            (None, Some(_)) if device.order.is_none() => device.claims.clone_from(&first.claims),
-            _ => {}
-        }
-        let is_bare = |device: &Device| device.node.labels.is_empty();
-        if is_bare(device) {
-            device.node.labels.clone_from(&first.node.labels);
-            device.order = first.order;
-            device.node.architecture.clone_from(&first.node.architecture);
-            device.node.network_gb_per_s = first.node.network_gb_per_s.clone();
-        } else if !is_bare(first) && device.node.labels != first.node.labels {
-            device.node.labels.clear();
-            device.order = None;
-        }
-    }
+const fn is_endpoint(kind: NodeKind) -> bool {
+    matches!(kind, NodeKind::Gpu | NodeKind::Nic | NodeKind::Card)
 }
 
 fn is_at(pci: &Element, address: Option<PciAddress>) -> bool {

@@ -20,6 +20,8 @@ pub(super) struct Device {
     pub(super) partition: Option<u8>,
     /// What the file says about its links.
     pub(super) claims: Option<Claims>,
+    /// Whether two listings of it cannot both be right.
+    pub(super) is_contradicted: bool,
     pub(super) line: usize,
 }
 
@@ -42,9 +44,9 @@ impl Place {
     }
 
     /// The place of what stands directly in `element`, which is read as the device `parent`.
-    pub(super) fn below(self, element: &Element, parent: usize) -> Self {
+    pub(super) fn below(self, element: &Element, parent: Option<usize>) -> Self {
         let is_doubtful = self.is_doubtful || element.doubtful;
-        Self { parent: Some(parent).filter(|_| !is_doubtful), is_doubtful, ..self }
+        Self { parent: parent.filter(|_| !is_doubtful), is_doubtful, ..self }
     }
 }
 
@@ -94,34 +96,45 @@ impl<'a> Machine<'a> {
     fn cpu(&mut self, element: &Element) {
         let host = self.host(element);
         let cpu = self.numa_node(element, host);
-        let place = Place { cpu: Some(cpu), host, ..Place::default() }.below(element, cpu);
+        let place = Place { cpu: Some(cpu), host, ..Place::default() }.below(element, Some(cpu));
         self.below_cpu(element, place);
     }
 
     fn below_cpu(&mut self, element: &Element, mut place: Place) {
         for child in &element.children {
-            if child.name != "cpu" {
-                self.child(child, place);
+            let is_cpu = child.name == "cpu";
+            if is_cpu && self.is_same_cpu(child, place) {
+                self.below_cpu(child, place.below(child, place.parent));
                 continue;
             }
-            let host = self.host(child);
-            let inner = self.numa_node(child, host);
-            if place.cpu == Some(inner) {
-                self.below_cpu(child, place.below(child, inner));
-                continue;
+            if is_cpu || holds_cpu(child) {
+                // One of the two ends too late or starts too early; nothing tells which one.
+                let text =
+                    "a <cpu> stands within another; the NUMA nodes of what follows are unknown";
+                self.observed.warn(child.line, text);
+                place = Place { host: place.host, ..Place::default() }.detached();
             }
-            // One of the two ends too late or starts too early; nothing tells which one.
-            let text = "a <cpu> stands within another; the NUMA nodes of what follows are unknown";
-            self.observed.warn(child.line, text);
-            place = Place { host, ..Place::default() }.detached();
-            self.below_cpu(child, place);
+            self.child(child, place);
         }
+    }
+
+    /// Whether it starts the NUMA node again that is being read.
+    fn is_same_cpu(&mut self, element: &Element, place: Place) -> bool {
+        let number = element.attribute("numaid").and_then(|number| number.parse().ok());
+        let host = self.host(element);
+        let known = number.and_then(|number: u32| self.cpus.get(&(host, number)));
+        known.is_some() && known.copied() == place.cpu
     }
 
     /// Reads what stands in a `<cpu>` or `<pci>`. Elements of other names are for other versions.
     pub(super) fn child(&mut self, element: &Element, place: Place) {
         match element.name.as_str() {
             "pci" => self.pci(element, place),
+            "cpu" => {
+                let host = self.host(element);
+                self.numa_node(element, host);
+                self.below_cpu(element, Place { host, ..place.detached() });
+            }
             "nic" => {
                 for net in element.children_named("net") {
                     self.lone_net(net, place);
@@ -177,6 +190,7 @@ impl<'a> Machine<'a> {
             cpu: place.cpu,
             partition: None,
             claims: None,
+            is_contradicted: false,
             line: element.line,
         }
     }
@@ -197,6 +211,11 @@ impl<'a> Machine<'a> {
         let address = || node.pci.map(|address| address.to_string());
         label.or_else(address).unwrap_or_else(|| "a device".to_owned())
     }
+}
+
+/// Whether a `<cpu>` stands somewhere in it.
+fn holds_cpu(element: &Element) -> bool {
+    element.children.iter().any(|child| child.name == "cpu" || holds_cpu(child))
 }
 
 /// What tells the family of a processor: architecture, vendor, family and model, as far as they

@@ -267,3 +267,22 @@ fn what_is_no_topology_is_refused() {
     let error = read("<system version='1'><!-- <cpu --></system>").unwrap_err();
     assert!(error.to_string().contains("no device"), "{error}");
 }
+
+#[test]
+fn size_is_no_trouble() {
+    let many = |piece: &str| piece.repeat(30_000);
+    let link = "<nvlink target='0000:02:00.0' count='65535' tclass='0x068000'/>";
+    let pieces = [
+        format!("<pci busid='0000:01:00.0'><gpu dev='0'>{}</gpu></pci>", many(link)),
+        many("<pci busid='0000:01:00.0' class='0x03'/>"),
+        many("<pci busid='0000:01:00.0' class='0x0604'/>"),
+        format!("<pci busid='0000:01:00.0'>{}</pci>", many("<gpu dev='1'/>")),
+        format!("<pci busid='0000:01:00.0'>{}</pci>", many("<net name='a' dev='7'/>")),
+        many("</cpu><cpu numaid='0'>"),
+        many("</cpu><cpu host_hash='1'>"),
+        many("<cpu numaid='1'>"),
+    ];
+    for piece in pieces {
+        assert!(on_cpu(&piece).nodes.len() <= 30_100);
+    }
+}

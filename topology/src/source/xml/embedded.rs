@@ -115,6 +115,16 @@ impl Embedded<'_> {
             if is_tag && !self.builder.open.is_empty() && self.is_root(&self.text[start..]) {
                 return Stop::End(start);
             }
+            // No tag may hold the start of another: what ends this one is lost.
+            let holds_another = {
+                let end = position(reader.buffer_position());
+                self.text[start..end].bytes().skip(1).any(|byte| byte == b'<')
+            };
+            if holds_another && (is_tag || matches!(event, Event::End(_))) {
+                let text = "a tag starts within a tag; the outer one is left out";
+                self.builder.warn(as_offset(start), text.to_owned());
+                return Stop::Damage(start);
+            }
             if !self.take(event, start) {
                 return Stop::End(self.text.len());
             }

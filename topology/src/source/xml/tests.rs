@@ -99,3 +99,11 @@ fn damage_everywhere_is_read_in_bounded_time() {
         parse_embedded(&format!("<b>{}", piece.repeat(50_000)), &["b"]);
     }
 }
+
+#[test]
+fn attributes_are_bounded() {
+    let attributes: String = (0..100_000).map(|number| format!(" a{number}='1'")).collect();
+    let document = parse(&format!("<x{attributes}/>"));
+    assert_eq!(document.roots[0].attribute("a0"), Some("1"));
+    assert_eq!(document.warnings.len(), 1);
+}
