@@ -1,6 +1,8 @@
 //! Facts about the recorded topologies and graph dumps of NCCL and RCCL, and about one file that
 //! only looks like one.
 
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
 use hopwise_topology::{Format, InterconnectType, Node, NodeKind, Observations, PcieWidth, Tool};
 
 use crate::{Case, Outcome};
