@@ -47,6 +47,7 @@ impl<'a> Merging<'a> {
         node.nvlinks_up =
             first_or_warn(&of("number of NVLinks"), self.values(|node| node.nvlinks_up), merged);
         node.nvlink_gb_per_s = best_figure(self.nodes().map(|(_, node)| &node.nvlink_gb_per_s));
+        node.network_gb_per_s = best_figure(self.nodes().map(|(_, node)| &node.network_gb_per_s));
         node
     }
 
