@@ -14,6 +14,7 @@ pub use input::{ReadError, read_bytes, read_path};
 mod file_tree;
 mod gpu_tables;
 mod input;
+mod pci_tree;
 mod text;
 mod xml;
 

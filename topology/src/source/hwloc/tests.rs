@@ -1,0 +1,1 @@
+//! hwloc files of all versions.
