@@ -28,6 +28,7 @@ mod numa;
 mod nvlink;
 mod object;
 mod os_device;
+mod processor;
 mod role;
 #[cfg(test)]
 mod tests;
@@ -44,11 +45,11 @@ pub(super) fn read(text: &str) -> Result<Observations, SourceError> {
     let document = xml::parse(&document(text));
     let mut observed = Observations { warnings: document.warnings, ..Observations::default() };
     let topology = document.roots.iter().find(|root| root.name == "topology");
-    let machine = match topology {
-        Some(topology) => object::children(topology).next(),
-        None => document.roots.iter().find(|root| root.name == "object"),
+    let objects: Vec<&Element> = match topology {
+        Some(topology) => object::children(topology).collect(),
+        None => document.roots.iter().filter(|root| root.name == "object").collect(),
     };
-    let Some(machine) = machine else {
+    let Some(&machine) = objects.first() else {
         let first = observed.warnings.first();
         let reason = first.map(|warning| format!(" ({})", warning.text)).unwrap_or_default();
         return Err(SourceError::new(
@@ -60,14 +61,17 @@ pub(super) fn read(text: &str) -> Result<Observations, SourceError> {
             ),
         ));
     };
-    let are_placed = nesting::is_sound(text, machine);
+    if document.roots.iter().filter(|root| root.name == "topology").count() > 1 {
+        observed.warn(None, "there are several topologies; the first one is read");
+    }
+    let are_placed = nesting::is_sound(text, &objects);
     if !are_placed {
         let text = "objects do not stand in the objects that they belong to, so a tag is missing; \
                     which NUMA node is near to what is left out";
         observed.warn(None, text);
     }
-    let reader = Reader::new(topology.unwrap_or(machine), machine, are_placed, &mut observed);
-    reader.read(&mut observed);
+    Reader::new(topology.unwrap_or(machine), &objects, are_placed, &mut observed)
+        .read(&mut observed);
     Ok(observed)
 }
 
@@ -83,15 +87,15 @@ struct Reader<'a> {
 impl<'a> Reader<'a> {
     fn new(
         topology: &'a Element,
-        machine: &'a Element,
+        objects: &[&'a Element],
         are_placed: bool,
         observed: &mut Observations,
     ) -> Self {
         // Version 1 does not state itself.
         let version = topology.attribute("version").and_then(|version| version.split('.').next());
         let major = version.and_then(object::decimal).unwrap_or(1);
-        let numa = NumaNodes::add(topology, machine, are_placed, observed);
-        let inventory = Inventory::of(machine, major, &numa, observed);
+        let numa = NumaNodes::add(topology, objects, are_placed, observed);
+        let inventory = Inventory::of(objects, major, &numa, observed);
         let positions = vec![None; inventory.devices.len()];
         Self { topology, numa, inventory, positions }
     }

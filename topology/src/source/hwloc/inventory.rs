@@ -52,7 +52,7 @@ struct Around {
 
 impl<'a> Inventory<'a> {
     pub(super) fn of(
-        machine: &'a Element,
+        objects: &[&'a Element],
         major: u32,
         numa: &NumaNodes,
         observed: &mut Observations,
@@ -65,7 +65,9 @@ impl<'a> Inventory<'a> {
             major,
             by_address: BTreeMap::new(),
         };
-        this.take(machine, Around::default(), numa, observed);
+        for object in objects {
+            this.take(object, Around::default(), numa, observed);
+        }
         this
     }
 

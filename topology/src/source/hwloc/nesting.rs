@@ -9,7 +9,7 @@ use super::object::{children, is_io, set};
 
 /// Whether each object that starts ends, and the CPUs of objects nest. A text that was cut may
 /// lack ends.
-pub(super) fn is_sound(text: &str, machine: &Element) -> bool {
+pub(super) fn is_sound(text: &str, objects: &[&Element]) -> bool {
     let starts = text.match_indices("<object").filter(|&(at, name)| {
         let rest = &text[at + name.len()..];
         let tag = rest.find(['<', '>']).map_or(rest, |end| &rest[..end]);
@@ -17,7 +17,9 @@ pub(super) fn is_sound(text: &str, machine: &Element) -> bool {
     });
     let (starts, ends) = (starts.count(), text.matches("</object").count());
     let was_cut = !text.contains("</topology");
-    (starts == ends || was_cut && starts > ends) && sets_nest(machine, None)
+    (starts == ends || was_cut && starts > ends)
+        && objects.len() == 1
+        && sets_nest(objects[0], None)
 }
 
 fn sets_nest(object: &Element, around: Option<&Bitmap>) -> bool {

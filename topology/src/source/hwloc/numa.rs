@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::xml::Element;
 use super::bitmap::Bitmap;
-use super::object::{children, decimal, info, kind, set};
+use super::object::{children, decimal, kind, set};
+use super::processor;
 use crate::{Node, NodeKind, Observations, Tool};
 
 /// NUMA nodes of a machine, at most. Linux knows 1024.
@@ -44,17 +45,19 @@ impl NumaNodes {
     /// Adds the NUMA nodes of a machine. `topology` encloses it, or is the same.
     pub(super) fn add(
         topology: &Element,
-        machine: &Element,
+        objects: &[&Element],
         are_placed: bool,
         observed: &mut Observations,
     ) -> Self {
-        let processor = processor(topology, machine);
+        let processor = processor::name(topology, objects);
         let mut this = Self { nodes: BTreeMap::new(), all: Vec::new(), processor, are_placed };
-        this.collect(machine, observed);
+        for object in objects {
+            this.collect(object, observed);
+        }
         for (number, node) in &mut this.nodes {
             node.position = observed.add_node(node.as_node(*number, this.processor.as_ref()));
         }
-        this.all = this.of(machine);
+        this.all = objects.first().map(|machine| this.of(machine)).unwrap_or_default();
         this
     }
 
@@ -176,36 +179,5 @@ fn memory(node: &Element, cpus: Option<&Bitmap>) -> Memory {
         _ if cpus.is_some_and(Bitmap::is_empty) => Memory::OfDevice,
         None | Some("" | "DRAM") => Memory::Ordinary,
         Some(_) => Memory::Special,
-    }
-}
-
-/// The processor, if all packages have the same.
-fn processor(topology: &Element, machine: &Element) -> Option<String> {
-    let architecture = info(topology, "Architecture")
-        .or_else(|| info(machine, "Architecture"))
-        .map(|name| match name {
-            "aarch64" => "arm64",
-            "ppc64le" => "ppc64",
-            other => other,
-        });
-    let mut packages = Vec::new();
-    collect_packages(machine, &mut packages);
-    let of = |package: &Element| {
-        let keys = ["CPUVendor", "CPUFamilyNumber", "CPUModelNumber"];
-        keys.map(|key| info(package, key).map(str::to_owned))
-    };
-    let first = packages.first().map(|package| of(package));
-    let is_one = packages.iter().all(|package| Some(of(package)) == first);
-    let cpu = first.filter(|_| is_one).into_iter().flatten().map_while(|value| value);
-    let words: Vec<String> = architecture.map(str::to_owned).into_iter().chain(cpu).collect();
-    (!words.is_empty()).then(|| words.join(" "))
-}
-
-fn collect_packages<'a>(object: &'a Element, packages: &mut Vec<&'a Element>) {
-    if matches!(kind(object), "Package" | "Socket") {
-        packages.push(object);
-    }
-    for child in children(object) {
-        collect_packages(child, packages);
     }
 }

@@ -1,0 +1,1 @@
+//! Trees that lspci draws.
