@@ -19,6 +19,9 @@ mod style;
 /// Pixels around everything.
 const MARGIN: f64 = 24.0;
 
+/// Pixels of a drawing without its margins, at least.
+const LEAST_WIDTH: f64 = 320.0;
+
 /// Pixels of the title's line.
 const TITLE: f64 = 40.0;
 
@@ -32,7 +35,9 @@ impl Machine {
     /// the same machine.
     pub fn svg(&self) -> String {
         let fabric = Fabric::of(self);
-        let plan = Plan::of(self, &fabric);
+        let title = self.drawing_title();
+        let title_width = 10.5 * title.chars().count() as f64;
+        let plan = Plan::of(self, &fabric, title_width.max(LEAST_WIDTH));
         let legend = legend::entries(self, &fabric);
         let legend_height = legend::height(&legend, plan.width);
         let notes = fabric.notes(self);
@@ -41,7 +46,6 @@ impl Machine {
             plan.width + 2.0 * MARGIN,
             TITLE + plan.height + notes_height + legend_height + 2.0 * MARGIN,
         );
-        let title = self.drawing_title();
         let mut canvas = Canvas::new(width, height, &title);
         canvas.text("title", [MARGIN, MARGIN + 16.0], &title);
         canvas.move_to(MARGIN, MARGIN + TITLE);

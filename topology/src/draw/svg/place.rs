@@ -10,14 +10,16 @@ use crate::{Machine, PcieWidth};
 pub(super) const GPU: [f64; 2] = [116.0, 56.0];
 const NIC: [f64; 2] = [86.0, 24.0];
 const GAP: f64 = 14.0;
+/// Pixels of a letter in a box's title, on average.
+const LETTER: f64 = 7.0;
 const PADDING: f64 = 12.0;
 const HEAD: f64 = 24.0;
 
 /// GPUs of one part in a line, at most.
 const MOST_IN_LINE: usize = 8;
 
-/// Pixels of a row of groups before it is broken.
-const MOST_WIDTH: f64 = 1500.0;
+/// Pixels of a line of parts before it is broken.
+const MOST_WIDTH: f64 = 1180.0;
 
 /// Between the two rows, where links or an NVSwitch are.
 const CORRIDOR: f64 = 110.0;
@@ -29,6 +31,8 @@ const BAR_HEIGHT: f64 = 34.0;
 struct Frame {
     class: &'static str,
     title: String,
+    /// In the lower row titles are at the bottom, where no link passes.
+    is_titled_below: bool,
     at: [f64; 2],
     size: [f64; 2],
 }
@@ -48,10 +52,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(machine: &Machine, fabric: &Fabric) -> Self {
+    pub(super) fn of(machine: &Machine, fabric: &Fabric, least_width: f64) -> Self {
         let groups = groups(machine);
+        let bar_label =
+            if fabric.has_switch() { super::fabric::switch_label(machine) } else { String::new() };
         let mut plan = Self {
-            width: 360.0,
+            width: least_width.max(7.0 * bar_label.chars().count() as f64 + 24.0),
             height: 0.0,
             frames: Vec::new(),
             gpus: BTreeMap::new(),
@@ -79,27 +85,31 @@ impl Plan {
     /// Adds a row of groups and returns its bottom.
     fn add_row(&mut self, groups: &[Group], row: usize, top: f64, fabric: &Fabric) -> f64 {
         let arcs = fabric.arc_height(groups);
-        let heights = groups.iter().map(|group| group_size(group, arcs)[1]);
-        let height = heights.fold(0.0, f64::max);
+        let sizes: Vec<[f64; 2]> =
+            groups.iter().map(|group| group_size(group, row, arcs)).collect();
+        let height = sizes.iter().map(|size| size[1]).fold(0.0, f64::max);
         let mut x = 0.0;
-        for group in groups {
-            let size = [group_size(group, arcs)[0], height];
-            self.frames.push(Frame {
-                class: "numa",
-                title: group.title.clone(),
-                at: [x, top],
-                size,
-            });
+        for (group, &[width, own_height]) in groups.iter().zip(&sizes) {
+            let (title, size) = (group.title.clone(), [width, height]);
+            let is_titled_below = row == 1;
+            self.frames.push(Frame { class: "numa", title, is_titled_below, at: [x, top], size });
             let gpus = group.parts.iter().map(|part| part.gpus.len()).sum();
             let edge = if row == 0 { top + height } else { top };
-            self.groups.push(([x + size[0] / 2.0, edge], row, gpus));
-            let mut part_x = x + PADDING;
-            for part in &group.parts {
-                let inner = [part_size(part, arcs)[0], height - HEAD - PADDING];
-                self.add_part(part, row, [part_x, top + HEAD], inner, arcs);
-                part_x += inner[0] + GAP;
+            self.groups.push(([x + width / 2.0, edge], row, gpus));
+            // The GPUs of the upper row are at the bottom, whatever the heights of the groups.
+            let slack = if row == 0 { height - own_height } else { 0.0 };
+            let mut y = top + slack + if row == 0 { HEAD } else { PADDING };
+            for line in lines(&group.parts, row, arcs) {
+                let line_height = line_size(&line, arcs)[1];
+                let mut part_x = x + PADDING;
+                for part in line {
+                    let inner = [part_size(part, arcs)[0], line_height];
+                    self.add_part(part, row, [part_x, y], inner, arcs);
+                    part_x += inner[0] + GAP;
+                }
+                y += line_height + GAP;
             }
-            x += size[0] + GAP;
+            x += width + GAP;
         }
         self.width = self.width.max(x - GAP);
         top + height
@@ -110,9 +120,14 @@ impl Plan {
         let is_boxed = !part.title.is_empty();
         if is_boxed {
             let title = part.title.clone();
-            self.frames.push(Frame { class: "part", title, at, size });
+            let is_titled_below = row == 1;
+            self.frames.push(Frame { class: "part", title, is_titled_below, at, size });
         }
-        let (inset, head) = if is_boxed { (PADDING, HEAD) } else { (0.0, 0.0) };
+        let (inset, head) = match (is_boxed, row) {
+            (false, _) => (0.0, 0.0),
+            (true, 0) => (PADDING, HEAD),
+            (true, _) => (PADDING, PADDING),
+        };
         let lines = part.gpus.len().div_ceil(MOST_IN_LINE);
         let gpu_height = lines as f64 * (GPU[1] + GAP) - if lines > 0 { GAP } else { 0.0 };
         let bottom = at[1] + size[1] - if is_boxed { PADDING } else { 0.0 };
@@ -172,9 +187,10 @@ impl Plan {
     }
 
     pub(super) fn draw_boxes(&self, machine: &Machine, canvas: &mut Canvas) {
-        for Frame { class, title, at, size } in &self.frames {
+        for Frame { class, title, is_titled_below, at, size } in &self.frames {
             canvas.rectangle(class, *at, *size);
-            canvas.text("head", [at[0] + PADDING, at[1] + 17.0], &shortened(title, size[0] - 20.0));
+            let y = if *is_titled_below { at[1] + size[1] - 8.0 } else { at[1] + 17.0 };
+            canvas.text("head", [at[0] + PADDING, y], &shortened(title, size[0] - 20.0));
         }
         if let Some(top) = self.bar {
             canvas.rectangle("switch", [0.0, top], [self.width, BAR_HEIGHT]);
@@ -187,9 +203,12 @@ impl Plan {
         for (&gpu, &(at, _)) in &self.gpus {
             canvas.rectangle("gpu", at, GPU);
             let middle = at[0] + GPU[0] / 2.0;
-            canvas.text("name", [middle, at[1] + 20.0], &machine.name(gpu));
-            for (line, text) in details(machine, gpu).iter().take(2).enumerate() {
-                let y = at[1] + 35.0 + 13.0 * line as f64;
+            let details = details(machine, gpu);
+            let lines = details.len().min(2) as f64;
+            let y = at[1] + GPU[1] / 2.0 + 5.0 - 6.5 * lines;
+            canvas.text("name", [middle, y], &machine.name(gpu));
+            for (line, text) in details.iter().take(2).enumerate() {
+                let y = y + 15.0 + 13.0 * line as f64;
                 canvas.text("detail", [middle, y], &shortened(text, GPU[0]));
             }
         }
@@ -234,19 +253,57 @@ fn part_size(part: &Part, arcs: f64) -> [f64; 2] {
         size[1] += nic_lines as f64 * (NIC[1] + 8.0) - 8.0 + if lines > 0 { GAP } else { 0.0 };
     }
     if !part.title.is_empty() {
-        size = [size[0] + 2.0 * PADDING, size[1] + HEAD + PADDING];
+        let title_width = LETTER * part.title.chars().count() as f64;
+        size = [size[0].max(title_width) + 2.0 * PADDING, size[1] + HEAD + PADDING];
     }
     size
 }
 
-fn group_size(group: &Group, arcs: f64) -> [f64; 2] {
-    let sizes = || group.parts.iter().map(|part| part_size(part, arcs));
-    let width: f64 = sizes().map(|size| size[0] + GAP).sum::<f64>() - GAP;
-    let height = sizes().map(|size| size[1]).fold(0.0, f64::max);
-    [
-        (width + 2.0 * PADDING).max(150.0).min(MOST_WIDTH.max(width + 2.0 * PADDING)),
-        height + HEAD + PADDING,
-    ]
+/// The parts of a group in lines that fit the widest drawing. Where one line does not do, those
+/// without GPUs stand apart, on the side where no link passes.
+fn lines(parts: &[Part], row: usize, arcs: f64) -> Vec<Vec<&Part>> {
+    let all: Vec<&Part> = parts.iter().collect();
+    if line_size(&all, arcs)[0] <= MOST_WIDTH {
+        return vec![all];
+    }
+    let (with_gpus, without): (Vec<&Part>, Vec<&Part>) =
+        all.into_iter().partition(|part| !part.gpus.is_empty());
+    let mut lines = broken(&with_gpus, arcs);
+    let others = broken(&without, arcs);
+    let at = if row == 0 { 0 } else { lines.len() };
+    lines.splice(at..at, others);
+    lines
+}
+
+fn broken<'p>(parts: &[&'p Part], arcs: f64) -> Vec<Vec<&'p Part>> {
+    let mut lines: Vec<Vec<&Part>> = Vec::new();
+    for &part in parts {
+        match lines.last_mut() {
+            Some(line) => {
+                line.push(part);
+                if line_size(line, arcs)[0] > MOST_WIDTH {
+                    line.pop();
+                    lines.push(vec![part]);
+                }
+            }
+            None => lines.push(vec![part]),
+        }
+    }
+    lines
+}
+
+fn line_size(line: &[&Part], arcs: f64) -> [f64; 2] {
+    let sizes = || line.iter().map(|part| part_size(part, arcs));
+    let width: f64 = sizes().map(|size| size[0] + GAP).sum();
+    [width - GAP, sizes().map(|size| size[1]).fold(0.0, f64::max)]
+}
+
+fn group_size(group: &Group, row: usize, arcs: f64) -> [f64; 2] {
+    let sizes: Vec<[f64; 2]> =
+        lines(&group.parts, row, arcs).iter().map(|line| line_size(line, arcs)).collect();
+    let width = sizes.iter().map(|size| size[0]).fold(0.0, f64::max);
+    let height: f64 = sizes.iter().map(|size| size[1] + GAP).sum();
+    [(width + 2.0 * PADDING).max(150.0), height - GAP + HEAD + PADDING]
 }
 
 /// What is written in a GPU's box below its name.
@@ -259,10 +316,10 @@ fn details(machine: &Machine, gpu: usize) -> Vec<String> {
     pcie.into_iter().chain(address).chain(node.architecture.clone()).collect()
 }
 
-/// A text that fits a width; letters are some six pixels wide.
+/// A text that fits a width.
 fn shortened(text: &str, width: f64) -> String {
     let mut letters: Vec<char> = text.chars().collect();
-    let is_too_long = |letters: &Vec<char>| letters.len() as f64 * 6.3 > width;
+    let is_too_long = |letters: &Vec<char>| letters.len() as f64 * LETTER * 0.9 > width;
     if !is_too_long(&letters) {
         return text.to_owned();
     }
