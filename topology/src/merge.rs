@@ -14,7 +14,7 @@ mod identity;
 mod relations;
 mod said;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Joins readings of one machine.
 pub(crate) fn merge(readings: &[Reading]) -> Observations {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::tree::{self, TreePath};
 use crate::{
-    InterconnectType, NodeKind, Observations, Pair, PeerCapability, PeerStatus, Statement,
+    InterconnectType, NodeKind, Observations, Pair, PeerCapability, PeerStatus, Statement, Tool,
 };
 
 /// The class of one pair.
@@ -88,11 +88,14 @@ fn tree_class(all: &Observations, path: &TreePath) -> InterconnectType {
             let has_bridge = |at: Option<&usize>| {
                 at.is_some_and(|&at| all.nodes[at].kind == NodeKind::HostBridge)
             };
-            // A source that shows no host bridges does not say whether they share one.
             if below.into_iter().all(has_bridge) {
                 InterconnectType::Node
-            } else {
+            } else if all.nodes[top].label(Tool::Kfd).is_some() {
+                // AMD's driver shows neither switches nor host bridges.
                 InterconnectType::Pcie { generation: None, lanes: None }
+            } else {
+                // NCCL shows switches, and counts every way through the CPU as this.
+                InterconnectType::HostBridge
             }
         }
         // The ports of one card, or two devices on one switch.

@@ -169,6 +169,10 @@ impl<'a> Union<'a> {
     /// nvidia-smi numbers GPUs by rising PCI address. If it is known by numbers alone, and just as
     /// many NVIDIA GPUs are known by address alone, they are the same in that order.
     fn join_by_pci_order(&mut self, merged: &mut Observations) {
+        // One source alone knows which of its nodes are the same.
+        if self.sources.len() < 2 {
+            return;
+        }
         let mut numbered = BTreeMap::new();
         let mut addressed = BTreeMap::new();
         let gpus = (0..self.all.len()).filter(|&id| self.node(id).kind == NodeKind::Gpu);

@@ -189,7 +189,7 @@ fn kind() -> impl Strategy<Value = InterconnectType> {
 }
 
 prop_compose! {
-    fn any_reading()(
+    pub(crate) fn any_reading()(
         format in prop::sample::select(Format::ALL.to_vec()),
         mut nodes in prop::collection::vec(node(), 5),
         links in prop::collection::vec((0_usize..5, 0_usize..5, kind()), 0..6),
