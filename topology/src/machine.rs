@@ -1,5 +1,7 @@
 //! One machine: everything that its sources say, joined, and what follows from it.
 
+use std::collections::BTreeSet;
+
 use crate::merge::merge;
 use crate::{
     ChannelGraph, InterconnectType, Link, Node, NodeKind, Observations, Pair, Reading,
@@ -57,6 +59,8 @@ impl Machine {
         fabric::add_implied_links(&mut all);
         figures::estimate(&mut all);
         all.links.sort_by_key(|link| (link.from, link.to, link.kind.family()));
+        let mut told = BTreeSet::new();
+        all.warnings.retain(|warning| told.insert(warning.clone()));
         let of_kind = |kind| {
             let nodes = all.nodes.iter().enumerate().filter(move |(_, node)| node.kind == kind);
             nodes.map(|(position, _)| position).collect()
