@@ -8,7 +8,7 @@ use hopwise_core::{
     BackendKind, CoordinatorError, DeviceInfo, DeviceState, GpuConnection, GpuTopology,
     InterconnectType, KernelId, LaunchOptions, MultiGpuConfig, MultiGpuCoordinator, RefusalReason,
 };
-use hopwise_topology::Figure;
+use hopwise_topology::{Figure, SwitchLink};
 use machine::{gpu, machine};
 
 fn nvlink(from: usize, to: usize) -> GpuConnection {
@@ -87,6 +87,28 @@ fn peer_access_needs_configuration_both_devices_and_the_link() {
     assert!(!coordinator.can_p2p(0, 0) && !coordinator.can_p2p(0, 9));
     coordinator.set_device_state(1, DeviceState::Lost).unwrap();
     assert!(!coordinator.can_p2p(0, 1));
+}
+
+#[test]
+fn a_switch_gives_peer_access_to_devices_of_one_driver() {
+    let mut topology = GpuTopology::new(0..4);
+    let switch = topology.add_switch();
+    for device in 0..4 {
+        let kind = InterconnectType::NvSwitch { generation: Some(4), links: 18 };
+        topology.set_switch_link_both(SwitchLink::new(device, switch, kind)).unwrap();
+    }
+    for enable_p2p in [true, false] {
+        let coordinator = machine(2, MultiGpuConfig::builder().enable_p2p(enable_p2p).build());
+        let other = DeviceInfo::new(2, "other driver", BackendKind::Wgpu).with_peer_access(true);
+        coordinator.register_device(other.clone()).unwrap();
+        coordinator.register_device(DeviceInfo { index: 3, ..other }).unwrap();
+        coordinator.set_topology(topology.clone()).unwrap();
+        assert_eq!(coordinator.can_p2p(0, 1), enable_p2p);
+        assert_eq!(coordinator.can_p2p(2, 3), enable_p2p, "they share a driver of their own");
+        assert!(!coordinator.can_p2p(0, 2) && !coordinator.can_p2p(3, 1));
+        coordinator.set_device_state(1, DeviceState::Lost).unwrap();
+        assert!(!coordinator.can_p2p(0, 1));
+    }
 }
 
 #[test]

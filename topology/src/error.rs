@@ -1,6 +1,6 @@
 //! What can be wrong with a topology, and what to do about it.
 
-use crate::InterconnectType;
+use crate::{InterconnectType, SwitchId};
 
 /// An operation on a topology was refused; the topology is unchanged.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -18,6 +18,32 @@ pub enum TopologyError {
     DeviceExists {
         /// The index that is in use.
         index: usize,
+    },
+
+    /// The operation names a switch that the topology does not have.
+    #[error("{switch} is not in the topology; add it first, or correct its number")]
+    UnknownSwitch {
+        /// The switch that was asked for.
+        switch: SwitchId,
+    },
+
+    /// A link that was given as a switch's joins two devices.
+    #[error(
+        "the link from device {from} to device {to} has no switch at either end; \
+         set it as a connection"
+    )]
+    NoSwitch {
+        /// The device where it starts.
+        from: usize,
+        /// The device where it ends.
+        to: usize,
+    },
+
+    /// A link leads from a switch to itself.
+    #[error("the link from {switch} leads to itself; name two different ends")]
+    SwitchLoop {
+        /// The switch named at both ends.
+        switch: SwitchId,
     },
 
     /// A link leads from a device to itself.

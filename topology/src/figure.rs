@@ -72,6 +72,25 @@ impl Figure {
         }
     }
 
+    /// The lesser of two figures, with the worse of their origins; unknown if either is.
+    pub(crate) fn narrower(&self, other: &Self) -> Self {
+        let (narrow, wide) = if other.value < self.value { (other, self) } else { (self, other) };
+        narrow.joined(wide, |narrow, _| narrow)
+    }
+
+    /// The sum of two figures, with the worse of their origins; unknown if either is, or if the
+    /// sum is not finite.
+    pub(crate) fn plus(&self, other: &Self) -> Self {
+        self.joined(other, |a, b| a + b)
+    }
+
+    /// Of two origins of equal quality, that of `self` stands.
+    fn joined(&self, other: &Self, join: impl Fn(f64, f64) -> f64) -> Self {
+        let Some((a, b)) = self.value.zip(other.value) else { return Self::unknown() };
+        let worse = if other.quality() < self.quality() { other } else { self };
+        Self::known(join(a, b), worse.provenance.clone()).unwrap_or_default()
+    }
+
     /// The number, or `None` if it is unknown.
     pub const fn value(&self) -> Option<f64> {
         self.value

@@ -1,13 +1,15 @@
 //! The link graph. No index or type of petgraph leaves this module.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use petgraph::Direction;
 use petgraph::graph::{DiGraph, EdgeIndex, NodeIndex};
 
 use crate::connection::LinkFigures;
-use crate::{GpuConnection, HostLink, InterconnectType, TopologyError};
+use crate::{End, GpuConnection, HostLink, InterconnectType, SwitchLink, TopologyError};
 
+mod pairs;
+mod switches;
 #[cfg(test)]
 mod tests;
 
@@ -15,12 +17,13 @@ mod tests;
 ///
 /// Devices are known by the index under which the coordinator knows them; indices may have gaps.
 /// Links are directed: setting one direction never touches the other. Every device reaches every
-/// other through host memory, so a pair without a link is not disconnected.
+/// other through host memory, so a pair without a link is not disconnected. Beside devices and the
+/// host there may be [switches](SwitchLink), which relay and do nothing else.
 ///
 /// ```text
-///   GPU 0 ==NV12== GPU 3
-///     \              |
-///      +---- host ---+
+///   GPU 0 ==NV12== GPU 3 ==NV18== switch 0 ==NV18== GPU 4
+///     \              |                               |
+///      +---- host ---+-------------------------------+
 /// ```
 ///
 /// ```
@@ -41,14 +44,18 @@ pub struct GpuTopology {
     host: NodeIndex,
     /// Where each device is in `graph`.
     nodes: BTreeMap<usize, NodeIndex>,
+    /// Where each switch is in `graph`, by its number.
+    switches: Vec<NodeIndex>,
     /// Where each edge is in `graph`; petgraph alone would search all edges of a node.
     edges: HashMap<(NodeIndex, NodeIndex), EdgeIndex>,
+    epoch: u64,
 }
 
 #[derive(Clone, Debug)]
 enum Node {
     Host,
     Device { numa_node: Option<u32> },
+    Switch,
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +64,8 @@ enum Edge {
     Connection(GpuConnection),
     /// Between a device and the host.
     HostLeg { kind: InterconnectType, figures: LinkFigures },
+    /// With a switch at one end or both.
+    SwitchLink(SwitchLink),
 }
 
 impl GpuTopology {
@@ -64,7 +73,14 @@ impl GpuTopology {
     pub fn new(devices: impl IntoIterator<Item = usize>) -> Self {
         let mut graph = DiGraph::new();
         let host = graph.add_node(Node::Host);
-        let mut topology = Self { graph, host, nodes: BTreeMap::new(), edges: HashMap::new() };
+        let mut topology = Self {
+            graph,
+            host,
+            nodes: BTreeMap::new(),
+            switches: Vec::new(),
+            edges: HashMap::new(),
+            epoch: next_epoch(),
+        };
         for index in devices {
             topology.insert_device(index, None);
         }
@@ -86,9 +102,10 @@ impl GpuTopology {
     fn insert_device(&mut self, index: usize, numa_node: Option<u32>) {
         let graph = &mut self.graph;
         self.nodes.entry(index).or_insert_with(|| graph.add_node(Node::Device { numa_node }));
+        self.epoch = next_epoch();
     }
 
-    /// Removes a device and every link that it has. Costs O(devices + links).
+    /// Removes a device and every link that it has; switches stay. Costs O(devices + links).
     ///
     /// # Errors
     /// [`TopologyError::UnknownDevice`] if there is no such device.
@@ -96,6 +113,9 @@ impl GpuTopology {
         self.node(index)?;
         // A removal in place would renumber nodes and edges of the graph, so build it anew.
         let mut kept = Self::new([]);
+        for _ in self.switches() {
+            kept.add_switch();
+        }
         for device in self.devices().filter(|&device| device != index) {
             kept.insert_device(device, self.numa_node(device));
             if let Some(link) = self.host_link(device) {
@@ -106,8 +126,31 @@ impl GpuTopology {
         for link in self.unsorted_connections().filter(stays) {
             kept.set_connection(link.clone())?;
         }
+        let gone = End::Device(index);
+        for link in self.unsorted_switch_links().filter(|link| link.from != gone && link.to != gone)
+        {
+            kept.set_switch_link(link.clone())?;
+        }
         *self = kept;
         Ok(())
+    }
+
+    /// A number that no other state of a topology in this process has: every change gives a new
+    /// one, and clones keep it until they change. What was computed from a topology is up to date
+    /// while the epochs agree. It is no part of equality or of the JSON document.
+    ///
+    /// ```
+    /// use hopwise_topology::{GpuTopology, RouteTable};
+    ///
+    /// let mut topology = GpuTopology::new(0..2);
+    /// let routes = RouteTable::build(&topology, &|_| true);
+    /// assert_eq!(routes.epoch(), topology.epoch());
+    /// topology.add_device(2)?;
+    /// assert_ne!(routes.epoch(), topology.epoch());
+    /// # Ok::<(), hopwise_topology::TopologyError>(())
+    /// ```
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// How many devices there are.
@@ -164,43 +207,48 @@ impl GpuTopology {
             let at = self.graph.add_edge(ends.0, ends.1, edge);
             self.edges.insert(ends, at);
         }
+        self.epoch = next_epoch();
     }
 
-    /// Removes the link from one device to another, in exactly this direction, and returns it.
-    pub fn remove_connection(&mut self, from: usize, to: usize) -> Option<GpuConnection> {
-        let ends = (self.node(from).ok()?, self.node(to).ok()?);
+    fn remove_edge(&mut self, ends: (NodeIndex, NodeIndex)) -> Option<Edge> {
         let at = self.edges.remove(&ends)?;
         let removed = self.graph.remove_edge(at);
         // The graph filled the gap with its last edge.
         if let Some(moved) = self.graph.edge_endpoints(at) {
             self.edges.insert(moved, at);
         }
-        match removed {
-            Some(Edge::Connection(connection)) => Some(connection),
-            Some(Edge::HostLeg { .. }) | None => None,
+        self.epoch = next_epoch();
+        removed
+    }
+
+    /// Removes the link from one device to another, in exactly this direction, and returns it.
+    pub fn remove_connection(&mut self, from: usize, to: usize) -> Option<GpuConnection> {
+        match self.remove_edge((self.node(from).ok()?, self.node(to).ok()?))? {
+            Edge::Connection(connection) => Some(connection),
+            Edge::HostLeg { .. } | Edge::SwitchLink(_) => None,
         }
     }
 
-    /// The direct link from one device to another, if one is known. Costs O(log devices).
-    pub fn connection(&self, from: usize, to: usize) -> Option<&GpuConnection> {
+    /// The link that was set from one device to another. Costs O(log devices).
+    pub fn direct_connection(&self, from: usize, to: usize) -> Option<&GpuConnection> {
         let ends = (self.node(from).ok()?, self.node(to).ok()?);
         match &self.graph[*self.edges.get(&ends)?] {
             Edge::Connection(connection) => Some(connection),
-            Edge::HostLeg { .. } => None,
+            Edge::HostLeg { .. } | Edge::SwitchLink(_) => None,
         }
     }
 
-    /// All links between devices, sorted by `(from, to)`.
+    /// All links that were set between devices, sorted by `(from, to)`.
     pub fn connections(&self) -> Vec<&GpuConnection> {
         let mut connections: Vec<_> = self.unsorted_connections().collect();
         connections.sort_unstable_by_key(|link| (link.from, link.to));
         connections
     }
 
-    fn unsorted_connections(&self) -> impl Iterator<Item = &GpuConnection> {
+    pub(crate) fn unsorted_connections(&self) -> impl Iterator<Item = &GpuConnection> {
         self.graph.edge_weights().filter_map(|edge| match edge {
             Edge::Connection(connection) => Some(connection),
-            Edge::HostLeg { .. } => None,
+            Edge::HostLeg { .. } | Edge::SwitchLink(_) => None,
         })
     }
 
@@ -227,38 +275,11 @@ impl GpuTopology {
         let node = self.node(device).ok()?;
         let leg = |ends| match &self.graph[*self.edges.get(&ends)?] {
             Edge::HostLeg { kind, figures } => Some((*kind, figures.clone())),
-            Edge::Connection(_) => None,
+            Edge::Connection(_) | Edge::SwitchLink(_) => None,
         };
         let (kind, to_host) = leg((node, self.host))?;
         let (_, from_host) = leg((self.host, node))?;
         Some(HostLink { device, kind, to_host, from_host })
-    }
-
-    /// The devices to which `index` has a direct link of any kind, in ascending order.
-    ///
-    /// This follows the links in their direction, and asks neither for peer access nor for known
-    /// figures. See [`peer_neighbors`](Self::peer_neighbors). Empty for an unknown device.
-    pub fn neighbors(&self, index: usize) -> Vec<usize> {
-        self.neighbors_where(index, |_| true)
-    }
-
-    /// The devices whose memory `index` can reach over a direct link with peer access, in
-    /// ascending order.
-    pub fn peer_neighbors(&self, index: usize) -> Vec<usize> {
-        self.neighbors_where(index, |link| link.peer_access)
-    }
-
-    fn neighbors_where(&self, index: usize, wanted: impl Fn(&GpuConnection) -> bool) -> Vec<usize> {
-        let Ok(node) = self.node(index) else { return Vec::new() };
-        let outgoing = self.graph.edges_directed(node, Direction::Outgoing);
-        let mut neighbors: Vec<usize> = outgoing
-            .filter_map(|edge| match edge.weight() {
-                Edge::Connection(link) if wanted(link) => Some(link.to),
-                _ => None,
-            })
-            .collect();
-        neighbors.sort_unstable();
-        neighbors
     }
 
     /// Says which NUMA node a device is attached to; `None` if that is not known.
@@ -272,6 +293,7 @@ impl GpuTopology {
     ) -> Result<(), TopologyError> {
         let node = self.node(index)?;
         self.graph[node] = Node::Device { numa_node };
+        self.epoch = next_epoch();
         Ok(())
     }
 
@@ -279,7 +301,7 @@ impl GpuTopology {
     pub fn numa_node(&self, index: usize) -> Option<u32> {
         match self.graph[self.node(index).ok()?] {
             Node::Device { numa_node } => numa_node,
-            Node::Host => None,
+            Node::Host | Node::Switch => None,
         }
     }
 
@@ -292,18 +314,10 @@ impl GpuTopology {
             .filter(|&other| other != index && self.numa_node(other) == Some(numa_node))
             .collect()
     }
-
-    /// Whether each device has a direct link of some kind to each other one, in both directions.
-    ///
-    /// True of fewer than two devices.
-    pub fn is_fully_connected(&self) -> bool {
-        let devices = self.device_count();
-        self.unsorted_connections().count() == devices * devices.saturating_sub(1)
-    }
 }
 
-/// Two topologies are equal if they have the same devices, links, figures and NUMA nodes, in
-/// whatever order they were set.
+/// Two topologies are equal if they have the same devices, switches, links, figures and NUMA nodes,
+/// in whatever order they were set.
 impl PartialEq for GpuTopology {
     fn eq(&self, other: &Self) -> bool {
         let same_device = |device| {
@@ -313,5 +327,13 @@ impl PartialEq for GpuTopology {
         self.devices().eq(other.devices())
             && self.devices().all(same_device)
             && self.connections() == other.connections()
+            && self.switch_count() == other.switch_count()
+            && self.switch_links() == other.switch_links()
     }
+}
+
+/// Of all topologies in this process.
+fn next_epoch() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }

@@ -126,12 +126,53 @@ impl InterconnectType {
         )
     }
 
-    /// Whether the bytes pass through host memory.
+    /// Whether a device relays between two such links, so that a route may go on over them.
     ///
-    /// Such a link serves its two ends, but no route goes on over it: two of them in a row would
-    /// be two host bounces, where one is always possible.
-    pub const fn is_through_host_memory(self) -> bool {
-        matches!(self, Self::HostMemory | Self::NvLinkC2c)
+    /// True of the fabrics that lead from GPU to GPU or to a switch of theirs. All other links
+    /// serve their two ends only, also where these have access to each other:
+    ///
+    /// - The PCIe way between two devices is the shortest that the tree has, and a relay would
+    ///   cross its own PCIe link twice.
+    /// - Two links through host memory in a row are two bounces, where one is always possible.
+    pub const fn carries_relays(self) -> bool {
+        matches!(
+            self,
+            Self::NvLink { .. }
+                | Self::NvSwitch { .. }
+                | Self::InfinityFabric { .. }
+                | Self::XeLink { .. }
+                | Self::TileFabric
+        )
+    }
+
+    /// The kind of a pair that is joined by two links, one to a switch and one from it: that of
+    /// the narrower link. NVLinks make `NvSwitch`; two kinds that have nothing in common make
+    /// `Unknown`.
+    pub(crate) fn across_switch(self, onward: Self) -> Self {
+        let lesser = |a: Option<u8>, b: Option<u8>| a.zip(b).map(|(a, b)| a.min(b));
+        match (self, onward) {
+            (
+                Self::NvLink { generation: into, links: up }
+                | Self::NvSwitch { generation: into, links: up },
+                Self::NvLink { generation: out, links: down }
+                | Self::NvSwitch { generation: out, links: down },
+            ) => {
+                let (generation, links) = if up <= down { (into, up) } else { (out, down) };
+                Self::NvSwitch { generation, links }
+            }
+            (Self::InfinityFabric { links: up }, Self::InfinityFabric { links: down }) => {
+                Self::InfinityFabric { links: up.min(down) }
+            }
+            (Self::XeLink { links: up }, Self::XeLink { links: down }) => {
+                Self::XeLink { links: up.min(down) }
+            }
+            (
+                Self::Pcie { generation: into, lanes: up },
+                Self::Pcie { generation: out, lanes: down },
+            ) => Self::Pcie { generation: lesser(into, out), lanes: lesser(up, down) },
+            _ if self == onward => self,
+            _ => Self::Unknown,
+        }
     }
 
     /// How many links are bonded, where the kind counts them.

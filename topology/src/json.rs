@@ -6,10 +6,12 @@ use serde_json::value::RawValue;
 
 use crate::{Figure, GpuConnection, GpuTopology, HostLink, InterconnectType, TopologyError};
 use place::Place;
+use switches::{SwitchEntry, SwitchLinkEntry};
 
 pub(crate) mod figure;
 mod object;
 mod place;
+mod switches;
 #[cfg(test)]
 mod tests;
 
@@ -30,9 +32,13 @@ struct Document<'a> {
     #[serde(borrow)]
     devices: Vec<&'a RawValue>,
     #[serde(borrow, default)]
+    switches: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
     host_links: Vec<&'a RawValue>,
     #[serde(borrow, default)]
     connections: Vec<&'a RawValue>,
+    #[serde(borrow, default)]
+    switch_links: Vec<&'a RawValue>,
 }
 
 #[derive(Serialize)]
@@ -40,8 +46,12 @@ struct WrittenDocument {
     format: &'static str,
     version: u32,
     devices: Vec<DeviceEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    switches: Vec<SwitchEntry>,
     host_links: Vec<HostLinkEntry>,
     connections: Vec<ConnectionEntry>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    switch_links: Vec<SwitchLinkEntry>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -137,11 +147,17 @@ impl GpuTopology {
                 .set_numa_node(entry.index, entry.numa_node)
                 .map_err(|error| place.refuse(error))?;
         }
+        for raw in document.switches {
+            topology.read_switch(&Place::of(raw, text))?;
+        }
         for raw in document.host_links {
             topology.read_host_link(&Place::of(raw, text))?;
         }
         for raw in document.connections {
             topology.read_connection(&Place::of(raw, text))?;
+        }
+        for raw in document.switch_links {
+            topology.read_switch_link(&Place::of(raw, text))?;
         }
         Ok(topology)
     }
@@ -172,7 +188,7 @@ impl GpuTopology {
         let back = entry.both_ways.then(|| link.reversed());
         for link in std::iter::once(link).chain(back) {
             let (from, to) = (link.from, link.to);
-            if self.connection(from, to).is_some() {
+            if self.direct_connection(from, to).is_some() {
                 let reason = format!(
                     "the connection from device {from} to device {to} is given twice; remove one"
                 );
@@ -184,7 +200,8 @@ impl GpuTopology {
     }
 
     /// Writes the topology as a JSON document that [`from_json`](Self::from_json) reads back to an
-    /// equal one. Devices and links are in ascending order, so equal topologies give equal text.
+    /// equal one. Devices, switches and links are in ascending order, so equal topologies give equal
+    /// text.
     #[expect(
         clippy::missing_panics_doc,
         reason = "finite numbers, texts and lists always have a JSON form"
@@ -197,12 +214,14 @@ impl GpuTopology {
                 .devices()
                 .map(|index| DeviceEntry { index, numa_node: self.numa_node(index) })
                 .collect(),
+            switches: self.switches().map(SwitchEntry::from).collect(),
             host_links: self
                 .devices()
                 .filter_map(|device| self.host_link(device))
                 .map(HostLinkEntry::from)
                 .collect(),
             connections: self.connections().into_iter().map(ConnectionEntry::from).collect(),
+            switch_links: self.switch_links().into_iter().map(SwitchLinkEntry::from).collect(),
         };
         serde_json::to_string_pretty(&document).expect("numbers, texts and lists have a JSON form")
     }

@@ -4,11 +4,11 @@
 //!   facts about devices ----- estimate --+
 //!   our own JSON ------------ from_json -+--> GpuTopology --> RouteTable --> Route
 //!   by hand ----------- set_connection --+        |
-//!                                                 +--> table, bisection bandwidth
+//!                                                 +--> table, bisection bandwidth, maximum flow
 //! ```
 //!
-//! - [`GpuTopology`] holds the devices of one machine, the directed links between them, and their
-//!   links to the host.
+//! - [`GpuTopology`] holds the devices of one machine, the directed links between them, their links
+//!   to the host, and the switches that join them.
 //! - Every [`Figure`] knows where it comes from. An unknown figure is neither zero nor "no link",
 //!   and is never the best; an estimate never looks like a measurement.
 //! - [`RouteTable`] holds the best routes between all devices: true shortest paths, which go
@@ -53,6 +53,7 @@ pub use discover::{DiscoverOptions, Discovery, discover};
 pub use error::TopologyError;
 pub use estimate::DeviceFacts;
 pub use figure::{Figure, Provenance, Quality};
+pub use flow::MaxFlow;
 pub use graph::GpuTopology;
 pub use interconnect::InterconnectType;
 pub use machine::Machine;
@@ -61,11 +62,12 @@ pub use observation::{
     PeerStatus, SourceWarning, Statement, Tool, Uplink,
 };
 pub use pci_address::{PciAddress, PciAddressError};
-pub use route::{CHUNK_BYTES, Route, RouteKind, RouteTable};
+pub use route::{CHUNK_BYTES, Route, RouteKind, RouteRef, RouteTable, SharedLink, shared_links};
 pub use source::{
     Entry, FileTree, FileTreeError, Format, ReadError, Reading, SourceError, read_bytes, read_path,
     read_text, read_tree,
 };
+pub use switch::{End, SwitchId, SwitchLink};
 pub use warning::TopologyWarning;
 
 mod graph;
@@ -73,6 +75,7 @@ mod graph;
 mod connection;
 mod figure;
 mod interconnect;
+mod switch;
 
 mod diff;
 mod discover;
@@ -84,6 +87,7 @@ mod pci_address;
 mod source;
 
 mod bisection;
+mod flow;
 mod route;
 
 mod estimate;

@@ -3,13 +3,28 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::Quality;
 use crate::figure::marked;
+use crate::{End, Quality};
+use cost::Cost;
 
+pub use shared::{SharedLink, shared_links};
 pub use table::RouteTable;
+pub use view::RouteRef;
 
-mod search;
 mod table;
+mod view;
+
+mod disjoint;
+mod shared;
+
+mod links;
+mod positions;
+mod search;
+mod store;
+
+mod cost;
+mod label;
+mod lists;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +37,8 @@ pub const CHUNK_BYTES: u64 = 256 * 1024;
 /// A way from one device to another, with its figures.
 ///
 /// The time of `b` bytes is that of chunks in a pipeline: the latencies of the links add, the
-/// narrowest link limits, and each hop after the first costs one more chunk on that link.
+/// narrowest link limits, and each hop after the first costs one more chunk on that link. A switch
+/// passes bytes on as they come: its links add their latencies, but it makes no hop.
 ///
 /// ```text
 ///   time_us(b) = latency_us + (b + (hops - 1) * min(b, CHUNK_BYTES)) / (1000 * bandwidth_gb_per_s)
@@ -30,7 +46,8 @@ pub const CHUNK_BYTES: u64 = 256 * 1024;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Route {
-    /// The devices that the bytes pass, both ends included. The host is not listed.
+    /// The devices that the bytes pass, both ends included. Neither the host nor switches are
+    /// listed; [`links`](Self::links) tells of switches.
     pub path: Vec<usize>,
     /// How the bytes travel.
     pub kind: RouteKind,
@@ -41,6 +58,8 @@ pub struct Route {
     pub bandwidth_gb_per_s: Option<f64>,
     /// The worst quality among the links' figures; `Measured` if no link is crossed.
     pub quality: Quality,
+    /// The devices of `path` with the switches between them.
+    stops: Vec<End>,
 }
 
 /// How the bytes of a route travel.
@@ -48,31 +67,28 @@ pub struct Route {
 pub enum RouteKind {
     /// They stay where they are.
     SameDevice,
-    /// Over one link from memory to memory.
+    /// From memory to memory over one link, or over several that only switches join.
     Direct,
-    /// Over several such links, through other devices.
+    /// From memory to memory through other devices.
     MultiHop,
     /// Into host memory, and out of it again.
     HostMediated,
 }
 
 impl Route {
-    fn same_device(device: usize) -> Self {
-        Self {
-            path: vec![device],
-            kind: RouteKind::SameDevice,
-            latency_us: Some(0.0),
-            bandwidth_gb_per_s: None,
-            quality: Quality::Measured,
-        }
-    }
-
-    /// How many links the bytes cross. Through the host it is two.
+    /// How many links the bytes cross, where links in a row that only switches join count as one.
+    /// Through the host it is two.
     pub fn hops(&self) -> usize {
         match self.kind {
             RouteKind::HostMediated => 2,
             _ => self.path.len() - 1,
         }
+    }
+
+    /// The links that the bytes cross, in order: from what to what. None on the same device, and
+    /// none through the host, whose links are those of the two devices to it.
+    pub fn links(&self) -> Vec<(End, End)> {
+        links_of(self.kind, &self.stops)
     }
 
     /// The devices between the two ends.
@@ -83,13 +99,7 @@ impl Route {
     /// The expected time of `bytes` in microseconds by the formula of [`Route`]; zero on the same
     /// device, `None` if a figure of the route is unknown.
     pub fn time_us(&self, bytes: u64) -> Option<f64> {
-        if self.kind == RouteKind::SameDevice {
-            return Some(0.0);
-        }
-        let (latency_us, bandwidth) = (self.latency_us?, self.bandwidth_gb_per_s?);
-        let further_hops = (self.hops() - 1) as f64;
-        let bytes_on_narrowest = bytes as f64 + further_hops * bytes.min(CHUNK_BYTES) as f64;
-        Some(latency_us + bytes_on_narrowest / (1000.0 * bandwidth))
+        known(self.cost().time_us(bytes))
     }
 
     /// `Less` if this route is the better one for `bytes`.
@@ -98,22 +108,56 @@ impl Route {
     /// any whose time is known. Between two of those, fewer hops are better, then the greater
     /// bandwidth, then the lesser latency, where an unknown figure is worse than a known one.
     pub fn compare(&self, other: &Self, bytes: u64) -> Ordering {
-        let fewer_hops = self.hops().cmp(&other.hops());
-        match (self.time_us(bytes), other.time_us(bytes)) {
-            (Some(ours), Some(theirs)) => ours.total_cmp(&theirs).then(fewer_hops),
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (None, None) => fewer_hops
-                .then_with(|| {
-                    let figure = |route: &Self| route.bandwidth_gb_per_s.unwrap_or(0.0);
-                    figure(other).total_cmp(&figure(self))
-                })
-                .then_with(|| {
-                    let figure = |route: &Self| route.latency_us.unwrap_or(f64::INFINITY);
-                    figure(self).total_cmp(&figure(other))
-                }),
-        }
+        self.cost().compare(&other.cost(), bytes)
     }
+
+    fn cost(&self) -> Cost {
+        // A device that had more hops than 32 bits count would have more links than memory holds.
+        let hops = u32::try_from(self.hops()).unwrap_or(u32::MAX);
+        cost_of(self.kind, hops, self.latency_us, self.bandwidth_gb_per_s)
+    }
+}
+
+fn cost_of(
+    kind: RouteKind,
+    hops: u32,
+    latency_us: Option<f64>,
+    bandwidth_gb_per_s: Option<f64>,
+) -> Cost {
+    if kind == RouteKind::SameDevice {
+        return Cost::NOTHING;
+    }
+    let figure = |known: Option<f64>| known.unwrap_or(f64::NAN);
+    Cost { latency_us: figure(latency_us), gb_per_s: figure(bandwidth_gb_per_s), hops }
+}
+
+/// A figure of a cost, if there is one.
+fn known(figure: f64) -> Option<f64> {
+    Some(figure).filter(|figure| figure.is_finite())
+}
+
+/// The kind of a route over links.
+const fn kind_of(hops: u32) -> RouteKind {
+    if hops > 1 { RouteKind::MultiHop } else { RouteKind::Direct }
+}
+
+/// The links between stops in a row, if the bytes travel over links.
+fn links_of(kind: RouteKind, stops: &[End]) -> Vec<(End, End)> {
+    match kind {
+        RouteKind::Direct | RouteKind::MultiHop => {
+            stops.windows(2).map(|pair| (pair[0], pair[1])).collect()
+        }
+        RouteKind::SameDevice | RouteKind::HostMediated => Vec::new(),
+    }
+}
+
+/// The devices among the stops.
+fn devices_of(stops: &[End]) -> Vec<usize> {
+    let device = |end: &End| match end {
+        End::Device(index) => Some(*index),
+        End::Switch(_) => None,
+    };
+    stops.iter().filter_map(device).collect()
 }
 
 /// One line: `0 -> 3 -> 2, multi-hop, ~300 GB/s, ~6.8 us`.

@@ -15,7 +15,8 @@ impl GpuTopology {
     /// nodes, bandwidths in GB/s, latencies in microseconds. Rows send, columns receive.
     ///
     /// Every figure carries the mark of its quality ([`Quality::mark`]), so that an estimate never
-    /// looks like a measurement. A device whose memory is host memory is called `HOST`.
+    /// looks like a measurement. A device whose memory is host memory is called `HOST`. Costs
+    /// O(devices^2 x links of a device to switches).
     pub fn table(&self) -> String {
         if self.device_count() == 0 {
             return "no devices\n".to_owned();
@@ -41,7 +42,7 @@ impl GpuTopology {
         let mut rows = vec![std::iter::once(title.to_owned()).chain(names).collect::<Vec<_>>()];
         for from in self.devices() {
             let cells = self.devices().map(|to| match self.connection(from, to) {
-                Some(link) => cell(link),
+                Some(link) => cell(&link),
                 None if from == to => "X".to_owned(),
                 None => NO_LINK.to_owned(),
             });

@@ -30,7 +30,7 @@ fn topology(devices: usize, links: &[GpuConnection]) -> GpuTopology {
 fn path(topology: &GpuTopology, from: usize, to: usize, bytes: u64) -> (RouteKind, Vec<usize>) {
     let routes = RouteTable::build(topology, &|_| true);
     let route = routes.route(from, to, bytes).unwrap();
-    (route.kind, route.path.clone())
+    (route.kind, route.path())
 }
 
 #[test]

@@ -2,212 +2,54 @@
 
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-use std::ops::Range;
+#[path = "routes_support/machine.rs"]
+mod machine;
 
 use hopwise_topology::{
-    CHUNK_BYTES, Figure, GpuConnection, GpuTopology, HostLink, InterconnectType, LinkFigures,
-    Route, RouteKind, RouteTable,
+    CHUNK_BYTES, End, GpuConnection, GpuTopology, InterconnectType, Route, RouteKind, RouteTable,
+};
+use machine::{
+    KNOWN, Machine, Usable, close, least_time, link, machine, simple_ways, usable_links,
 };
 use proptest::prelude::*;
 
 /// Sizes on both sides of a chunk, and far from it.
 const SIZES: [u64; 6] = [0, 64, 4096, CHUNK_BYTES, 10 * CHUNK_BYTES + 1, 1 << 32];
 
-/// A link before it has figures: latency and bandwidth as small integers, if known.
-#[derive(Clone, Debug)]
-struct Link {
-    from: usize,
-    to: usize,
-    latency: Option<u32>,
-    bandwidth: Option<u32>,
-    peer_access: bool,
-    through_host: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Machine {
-    devices: usize,
-    links: Vec<Link>,
-    relays: Vec<bool>,
-    host: Vec<Option<(u32, u32)>>,
-}
-
-fn figure(value: Option<u32>) -> Figure {
-    value.map_or(Figure::unknown(), |value| Figure::measured(f64::from(value), 0).unwrap())
-}
-
-impl Link {
-    fn connection(&self) -> GpuConnection {
-        let kind = if self.through_host {
-            InterconnectType::HostMemory
-        } else {
-            InterconnectType::PcieSwitch
-        };
-        GpuConnection::new(self.from, self.to, kind)
-            .with_latency(figure(self.latency))
-            .with_bandwidth(figure(self.bandwidth))
-            .with_peer_access(self.peer_access)
-    }
-}
-
-impl Machine {
-    fn topology(&self) -> GpuTopology {
-        let mut topology = GpuTopology::new(0..self.devices);
-        for link in self.links.iter().filter(|link| link.from != link.to) {
-            topology.set_connection(link.connection()).unwrap();
-        }
-        for (device, figures) in self.host.iter().enumerate() {
-            let Some((latency, bandwidth)) = *figures else { continue };
-            let mut link = HostLink::new(device, InterconnectType::HostBridge);
-            link.to_host =
-                LinkFigures { latency: figure(Some(latency)), bandwidth: figure(Some(bandwidth)) };
-            link.from_host = LinkFigures {
-                latency: figure(Some(latency + 1)),
-                bandwidth: figure(Some(bandwidth + 1)),
-            };
-            topology.set_host_link(link).unwrap();
-        }
-        topology
-    }
-
-    fn routes(&self) -> RouteTable {
-        RouteTable::build(&self.topology(), &|device| self.relays[device])
-    }
-}
-
-/// A value with the given probability, which may be 1.
-fn sometimes(probability: f64, values: Range<u32>) -> impl Strategy<Value = Option<u32>> {
-    (0.0..1.0, values).prop_map(move |(chance, value)| (chance < probability).then_some(value))
-}
-
-fn link(devices: usize, (latency, bandwidth): (f64, f64)) -> impl Strategy<Value = Link> {
-    (
-        (0..devices, 0..devices),
-        sometimes(latency, 1_u32..6),
-        sometimes(bandwidth, 1_u32..40),
-        prop::bool::weighted(0.85),
-        prop::bool::weighted(0.1),
-    )
-        .prop_map(|((from, to), latency, bandwidth, peer_access, through_host)| Link {
-            from,
-            to,
-            latency,
-            bandwidth,
-            peer_access,
-            through_host,
-        })
-}
-
-/// All figures are known.
-const KNOWN: (f64, f64) = (1.0, 1.0);
-
-/// A machine in which latencies and bandwidths are known with these probabilities.
-fn machine(known: (f64, f64)) -> impl Strategy<Value = Machine> {
-    (2_usize..=7).prop_flat_map(move |devices| {
-        (
-            prop::collection::vec(link(devices, known), 0..devices * 6),
-            prop::collection::vec(prop::bool::weighted(0.8), devices),
-            prop::collection::vec(prop::option::of((3_u32..12, 1_u32..20)), devices),
-        )
-            .prop_map(move |(links, relays, host)| Machine {
-                devices,
-                links,
-                relays,
-                host,
-            })
-    })
-}
-
-/// Every simple path over links with peer access, in which only devices that may relay are passed
-/// and no link through host memory is combined with another.
-fn simple_paths(
-    machine: &Machine,
-    topology: &GpuTopology,
-    from: usize,
-    to: usize,
-) -> Vec<Vec<usize>> {
-    fn go_on(
-        machine: &Machine,
-        topology: &GpuTopology,
-        path: &mut Vec<usize>,
-        to: usize,
-        found: &mut Vec<Vec<usize>>,
-    ) {
-        let at = *path.last().unwrap();
-        for next in 0..machine.devices {
-            let Some(link) = topology.connection(at, next) else { continue };
-            if !link.peer_access || path.contains(&next) {
-                continue;
-            }
-            let is_direct = path.len() == 1 && next == to;
-            if link.kind == InterconnectType::HostMemory && !is_direct {
-                continue;
-            }
-            path.push(next);
-            if next == to {
-                found.push(path.clone());
-            } else if machine.relays[next] {
-                go_on(machine, topology, path, to, found);
-            }
-            path.pop();
-        }
-    }
-    let mut found = Vec::new();
-    go_on(machine, topology, &mut vec![from], to, &mut found);
-    found
-}
-
-/// Latency and bandwidth of a path, from its links.
-fn figures(topology: &GpuTopology, path: &[usize]) -> (Option<f64>, Option<f64>) {
-    let links = || path.windows(2).map(|pair| topology.connection(pair[0], pair[1]).unwrap());
-    (
-        links().map(|link| link.latency.value()).sum(),
-        links()
-            .map(|link| link.bandwidth.value())
-            .try_fold(f64::INFINITY, |narrowest, width| width.map(|width| narrowest.min(width))),
-    )
-}
-
-fn time_us(latency: f64, bandwidth: f64, hops: usize, bytes: u64) -> f64 {
-    let chunks = (hops - 1) as f64 * bytes.min(CHUNK_BYTES) as f64;
-    latency + (bytes as f64 + chunks) / (bandwidth * 1e9) * 1e6
-}
-
-/// The least time over all simple paths and the host, if any is known.
-fn least_time(
-    machine: &Machine,
-    topology: &GpuTopology,
-    ends: (usize, usize),
-    bytes: u64,
-) -> Option<f64> {
-    let (from, to) = ends;
-    let over_links = simple_paths(machine, topology, from, to).into_iter().filter_map(|path| {
-        let (latency, bandwidth) = figures(topology, &path);
-        Some(time_us(latency?, bandwidth?, path.len() - 1, bytes))
-    });
-    let through_host = machine.host[from].zip(machine.host[to]).map(|(here, there)| {
-        let bandwidth = here.1.min(there.1 + 1);
-        time_us(f64::from(here.0 + there.0 + 1), f64::from(bandwidth), 2, bytes)
-    });
-    over_links.chain(through_host).min_by(f64::total_cmp)
-}
-
-fn close(a: f64, b: f64) -> bool {
-    (a - b).abs() <= 1e-9 * a.abs().max(b.abs())
-}
-
-/// Whether a route says of itself what its links say.
-fn is_honest(
-    machine: &Machine,
-    topology: &GpuTopology,
-    route: &Route,
-    ends: (usize, usize),
-) -> bool {
+/// Whether a route says of itself what its links say, and keeps the rules.
+fn is_honest(machine: &Machine, links: &[Usable], route: &Route, ends: (usize, usize)) -> bool {
     let ends_match = route.path.first() == Some(&ends.0) && route.path.last() == Some(&ends.1);
     let relays_match = route.relays().iter().all(|&relay| machine.relays[relay]);
-    let figures_match = route.kind == RouteKind::HostMediated
-        || figures(topology, &route.path) == (route.latency_us, route.bandwidth_gb_per_s);
-    ends_match && relays_match && figures_match
+    if route.kind == RouteKind::HostMediated {
+        return ends_match && relays_match && route.path.len() == 2 && route.links().is_empty();
+    }
+    let used: Option<Vec<&Usable>> = route
+        .links()
+        .iter()
+        .map(|&(from, to)| {
+            let is_it =
+                |link: &&Usable| (machine.end(link.from), machine.end(link.to)) == (from, to);
+            links.iter().find(is_it)
+        })
+        .collect();
+    let Some(used) = used else { return false };
+    let is_chain = used.windows(2).all(|pair| {
+        let relays =
+            pair[0].to >= machine.devices || (pair[0].carries_relays && pair[1].carries_relays);
+        pair[0].to == pair[1].from && relays
+    });
+    let passed: Vec<usize> =
+        used.iter().map(|link| link.to).filter(|&to| to < machine.devices).collect();
+    let latency = used.iter().map(|link| link.latency).sum::<Option<f64>>();
+    let bandwidth = used
+        .iter()
+        .map(|link| link.bandwidth)
+        .try_fold(f64::INFINITY, |narrowest, width| width.map(|width| narrowest.min(width)));
+    ends_match
+        && relays_match
+        && is_chain
+        && passed == route.path[1..]
+        && (latency, bandwidth) == (route.latency_us, route.bandwidth_gb_per_s)
 }
 
 proptest! {
@@ -215,18 +57,17 @@ proptest! {
 
     #[test]
     fn the_route_is_the_fastest_of_all_simple_paths(machine in prop_oneof![machine(KNOWN), machine((0.7, 0.7))]) {
-        let (topology, routes) = (machine.topology(), machine.routes());
-        for from in 0..machine.devices {
-            for to in (0..machine.devices).filter(|&to| to != from) {
-                for bytes in SIZES {
-                    let route = routes.route(from, to, bytes).unwrap();
-                    prop_assert!(is_honest(&machine, &topology, route, (from, to)), "{route:?}");
-                    let least = least_time(&machine, &topology, (from, to), bytes);
-                    match (route.time_us(bytes), least) {
-                        (Some(ours), Some(least)) => prop_assert!(close(ours, least), "{route:?}: {ours} {least}"),
-                        (None, None) => {}
-                        (ours, least) => prop_assert!(false, "{route:?}: {ours:?} {least:?}"),
-                    }
+        let (links, routes) = (usable_links(&machine, &machine.topology()), machine.routes());
+        for ends in machine.pairs() {
+            let ways = simple_ways(&machine, &links, ends);
+            for bytes in SIZES {
+                let route = routes.route(ends.0, ends.1, bytes).unwrap();
+                prop_assert!(is_honest(&machine, &links, &route.to_route(), ends), "{route:?}");
+                let least = least_time(&machine, &ways, ends, bytes);
+                match (route.time_us(bytes), least) {
+                    (Some(ours), Some(least)) => prop_assert!(close(ours, least), "{route:?}: {ours} {least}"),
+                    (None, None) => {}
+                    (ours, least) => prop_assert!(false, "{route:?}: {ours:?} {least:?}"),
                 }
             }
         }
@@ -234,44 +75,44 @@ proptest! {
 
     #[test]
     fn where_no_time_is_known_the_route_has_the_fewest_hops_and_then_is_widest(machine in machine((0.1, 0.8))) {
-        let (topology, routes) = (machine.topology(), machine.routes());
-        for from in 0..machine.devices {
-            for to in (0..machine.devices).filter(|&to| to != from) {
-                let route = routes.route(from, to, 4096).unwrap();
-                if route.time_us(4096).is_some() {
-                    continue;
-                }
-                let rank = |hops: usize, bandwidth: Option<f64>| (hops, -bandwidth.unwrap_or(0.0));
-                let over_links = simple_paths(&machine, &topology, from, to)
-                    .into_iter()
-                    .map(|path| rank(path.len() - 1, figures(&topology, &path).1));
-                let host = routes.host_route(from, to).unwrap();
-                let best = over_links
-                    .chain([rank(2, host.bandwidth_gb_per_s)])
-                    .min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
-                    .unwrap();
-                let ours = rank(route.hops(), route.bandwidth_gb_per_s);
-                prop_assert_eq!(ours, best, "{:?}", route);
+        let (links, routes) = (usable_links(&machine, &machine.topology()), machine.routes());
+        for ends in machine.pairs() {
+            let route = routes.route(ends.0, ends.1, 4096).unwrap();
+            prop_assert!(is_honest(&machine, &links, &route.to_route(), ends), "{route:?}");
+            if route.time_us(4096).is_some() {
+                continue;
             }
+            let rank = |hops: usize, bandwidth: Option<f64>| (hops, -bandwidth.unwrap_or(0.0));
+            let over_links =
+                simple_ways(&machine, &links, ends).into_iter().map(|way| rank(way.hops, way.bandwidth));
+            let host = routes.host_route(ends.0, ends.1).unwrap();
+            let best = over_links
+                .chain([rank(2, host.bandwidth_gb_per_s)])
+                .min_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)))
+                .unwrap();
+            let ours = rank(route.hops(), route.bandwidth_gb_per_s);
+            prop_assert_eq!(ours, best, "{:?}", route);
         }
     }
 
     #[test]
-    fn no_kept_route_is_beaten_in_everything(machine in machine(KNOWN)) {
-        let routes = machine.routes();
-        for from in 0..machine.devices {
-            for to in (0..machine.devices).filter(|&to| to != from) {
-                let kept = routes.routes(from, to);
-                for (at, route) in kept.iter().enumerate() {
-                    let is_beaten = kept.iter().enumerate().any(|(other_at, other)| {
-                        other_at != at
-                            && other.time_us(0).is_some()
-                            && other.latency_us <= route.latency_us
-                            && other.bandwidth_gb_per_s >= route.bandwidth_gb_per_s
-                            && other.hops() <= route.hops()
-                    });
-                    prop_assert!(!is_beaten, "{route:?} among {kept:?}");
-                }
+    fn kept_routes_are_all_that_nothing_beats_in_everything(machine in machine(KNOWN)) {
+        let (links, routes) = (usable_links(&machine, &machine.topology()), machine.routes());
+        for ends in machine.pairs() {
+            let kept = routes.routes(ends.0, ends.1);
+            let as_good = |a: (f64, f64, usize), b: (f64, f64, usize)| a.0 <= b.0 && a.1 >= b.1 && a.2 <= b.2;
+            let worth: Vec<_> = kept
+                .iter()
+                .filter(|route| route.time_us(0).is_some())
+                .map(|route| (route.latency_us.unwrap(), route.bandwidth_gb_per_s.unwrap(), route.hops()))
+                .collect();
+            for (at, &route) in worth.iter().enumerate() {
+                let others = worth.iter().enumerate().filter(|&(other, _)| other != at);
+                prop_assert!(!others.into_iter().any(|(_, &other)| as_good(other, route)), "{kept:?}");
+            }
+            for way in simple_ways(&machine, &links, ends) {
+                let way = (way.latency.unwrap(), way.bandwidth.unwrap(), way.hops);
+                prop_assert!(worth.iter().any(|&route| as_good(route, way)), "{way:?} {kept:?}");
             }
         }
     }
@@ -280,8 +121,8 @@ proptest! {
     fn an_added_link_never_makes_a_route_slower(
         (machine, extra) in prop_oneof![machine(KNOWN), machine((0.6, 0.6))]
             .prop_flat_map(|machine| {
-                let devices = machine.devices;
-                (Just(machine), link(devices, (0.8, 0.8)))
+                let ends = machine.devices + machine.switches;
+                (Just(machine), link(ends, (0.8, 0.8)))
             }),
     ) {
         let mut machine = machine;
@@ -289,18 +130,40 @@ proptest! {
         let mut larger = machine.clone();
         larger.links.push(extra);
         let (before, after) = (machine.routes(), larger.routes());
-        for from in 0..machine.devices {
-            for to in 0..machine.devices {
-                for bytes in SIZES {
-                    let time = |routes: &RouteTable| routes.route(from, to, bytes).unwrap().time_us(bytes);
-                    let Some(time_before) = time(&before) else { continue };
-                    let time_after = time(&after);
-                    prop_assert!(
-                        time_after.is_some_and(|after| after <= time_before * (1.0 + 1e-12)),
-                        "{from} to {to}, {bytes} bytes: {time_before} became {time_after:?}"
-                    );
-                }
+        for (from, to) in machine.pairs() {
+            for bytes in SIZES {
+                let time = |routes: &RouteTable| routes.route(from, to, bytes).unwrap().time_us(bytes);
+                let Some(time_before) = time(&before) else { continue };
+                let time_after = time(&after);
+                prop_assert!(
+                    time_after.is_some_and(|after| after <= time_before * (1.0 + 1e-12)),
+                    "{from} to {to}, {bytes} bytes: {time_before} became {time_after:?}"
+                );
             }
+        }
+    }
+
+    #[test]
+    fn disjoint_routes_share_no_link_and_begin_with_the_best(machine in prop_oneof![machine(KNOWN), machine((0.7, 0.7))]) {
+        let (links, routes) = (usable_links(&machine, &machine.topology()), machine.routes());
+        for ends in machine.pairs() {
+            let found = routes.disjoint_routes(ends.0, ends.1, 4096, 9);
+            let (host, over_links) = found.split_last().unwrap();
+            prop_assert_eq!(host.kind, RouteKind::HostMediated);
+            let best = routes.route(ends.0, ends.1, 4096).unwrap();
+            if best.kind != RouteKind::HostMediated {
+                prop_assert_eq!(over_links[0].time_us(4096), best.time_us(4096));
+            }
+            let mut used: Vec<(End, End)> = Vec::new();
+            for route in over_links {
+                prop_assert!(is_honest(&machine, &links, route, ends), "{route:?}");
+                let crossed = route.links();
+                prop_assert!(!crossed.iter().any(|&(a, b)| used.contains(&(a, b)) || used.contains(&(b, a))));
+                used.extend(crossed);
+            }
+            let times = || over_links.iter().map(|route| route.time_us(4096).unwrap_or(f64::INFINITY));
+            prop_assert!(times().is_sorted(), "{found:?}");
+            prop_assert_eq!(routes.disjoint_routes(ends.0, ends.1, 4096, 1).len(), 1);
         }
     }
 }
@@ -321,6 +184,7 @@ fn far_apart_indices_are_as_good_as_small_ones() {
     assert!(routes.route(1, 7, 1).is_none());
     assert!(routes.routes(7, 1).is_empty());
     assert!(routes.host_route(7, 7).is_none());
+    assert!(routes.disjoint_routes(7, 1, 1, 3).is_empty());
 }
 
 #[test]

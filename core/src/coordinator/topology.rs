@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hopwise_topology::{DeviceFacts, GpuTopology, RouteTable};
+use hopwise_topology::{DeviceFacts, End, GpuTopology, RouteTable, SwitchLink};
 use parking_lot::{Mutex, RwLock};
 
-use super::slot::DeviceSlot;
+use super::slot::{DeviceSlot, SlotView};
 use super::{CoordinatorError, CoordinatorEvent, DeviceState, MultiGpuCoordinator, Result};
 use crate::device_info::{BackendKind, DeviceInfo};
 
@@ -26,17 +26,18 @@ pub(super) struct TopologyView {
     epoch: u64,
     /// What `topology()` answers.
     shown: GpuTopology,
-    /// Links between registered devices. Peer access is taken away where configuration or devices
-    /// rule it out.
+    /// Links between registered devices, and to the switches that these can use. Peer access is
+    /// taken away where configuration or devices rule it out.
     usable: GpuTopology,
     /// Over `usable`; only devices whose state allows it relay.
     pub(super) routes: Arc<RouteTable>,
 }
 
 impl TopologyView {
-    /// Whether one device can access the memory of the other over a link of theirs.
+    /// Whether one device can access the memory of the other over a link of theirs, or through a
+    /// switch that both hang on.
     pub(super) fn can_access(&self, from: usize, to: usize) -> bool {
-        self.usable.connection(from, to).is_some_and(|link| link.peer_access)
+        self.usable.has_peer_access(from, to)
     }
 }
 
@@ -181,31 +182,63 @@ fn usable(
 ) -> GpuTopology {
     const KNOWN: &str = "the devices were added, and the links were valid where they come from";
     let mut usable = GpuTopology::new(slots.iter().map(|slot| slot.index));
-    let slot_of = |index| {
-        slots.binary_search_by_key(&index, |slot| slot.index).ok().map(|position| slots[position])
-    };
     for slot in slots {
         if let Some(link) = from.host_link(slot.index) {
             usable.set_host_link(link).expect(KNOWN);
         }
     }
     for link in from.connections() {
-        let (Some(here), Some(there)) = (slot_of(link.from), slot_of(link.to)) else { continue };
+        let (Some(here), Some(there)) = (slot_of(slots, link.from), slot_of(slots, link.to)) else {
+            continue;
+        };
         let peers = config.enable_p2p && link.peer_access && are_peers(here, there);
         usable.set_connection(link.clone().with_peer_access(peers)).expect(KNOWN);
+    }
+    if config.enable_p2p {
+        add_switches(&mut usable, from, slots);
     }
     usable
 }
 
+fn slot_of<'a>(slots: &[&'a Arc<DeviceSlot>], index: usize) -> Option<&'a Arc<DeviceSlot>> {
+    slots.binary_search_by_key(&index, |slot| slot.index).ok().map(|position| slots[position])
+}
+
+/// Adds the switches of `from`, with links to those devices only that could access peers. A switch
+/// gives all its devices access to each other, so each backend gets switches of its own.
+fn add_switches(usable: &mut GpuTopology, from: &GpuTopology, slots: &[&Arc<DeviceSlot>]) {
+    let links = from.switch_links();
+    let mut backends: Vec<BackendKind> = Vec::new();
+    for slot in slots.iter().filter(|slot| is_peer(slot)) {
+        if !backends.contains(&slot.facts.backend) {
+            backends.push(slot.facts.backend);
+        }
+    }
+    for backend in backends {
+        let switches: Vec<_> = from.switches().map(|_| usable.add_switch()).collect();
+        let end = |end| match end {
+            End::Switch(switch) => Some(End::Switch(switches[switch.number()])),
+            End::Device(index) => {
+                let slot = slot_of(slots, index)?;
+                (is_peer(slot) && slot.facts.backend == backend).then_some(End::Device(index))
+            }
+        };
+        for &link in &links {
+            if let (Some(from), Some(to)) = (end(link.from), end(link.to)) {
+                let link = SwitchLink { from, to, ..link.clone() };
+                usable.set_switch_link(link).expect("the ends are there, and it was valid before");
+            }
+        }
+    }
+}
+
 /// Whether two devices could access each other's memory, were there a link.
 fn are_peers(here: &DeviceSlot, there: &DeviceSlot) -> bool {
-    let works = |slot: &DeviceSlot| {
-        slot.view()
-            .is_some_and(|view| view.state.accepts_kernels() || view.state == DeviceState::Leaving)
-    };
-    here.facts.peer_capable
-        && there.facts.peer_capable
-        && here.facts.backend == there.facts.backend
-        && works(here)
-        && works(there)
+    here.facts.backend == there.facts.backend && is_peer(here) && is_peer(there)
+}
+
+/// Whether a device could access the memory of others of its backend, were there links.
+fn is_peer(slot: &DeviceSlot) -> bool {
+    let works = |view: SlotView| view.state.accepts_kernels() || view.state == DeviceState::Leaving;
+    slot.facts.peer_capable && slot.view().is_some_and(works)
 }

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 
 use super::*;
-use crate::Figure;
+use crate::{Figure, SwitchId};
+
+mod switches;
 
 fn link(from: usize, to: usize, gb_per_s: f64) -> GpuConnection {
     GpuConnection::new(from, to, InterconnectType::PcieSwitch)
@@ -18,8 +20,8 @@ fn one_direction_does_not_touch_the_other() {
     topology.set_connection(link(1, 0, 3.0)).unwrap();
     topology.set_connection(link(0, 1, 5.0)).unwrap();
     topology.set_connection(link(0, 1, 7.0)).unwrap();
-    assert_eq!(topology.connection(0, 1), Some(&link(0, 1, 7.0)));
-    assert_eq!(topology.connection(1, 0), Some(&link(1, 0, 3.0)));
+    assert_eq!(topology.connection(0, 1), Some(link(0, 1, 7.0)));
+    assert_eq!(topology.connection(1, 0), Some(link(1, 0, 3.0)));
 }
 
 #[test]
@@ -107,6 +109,41 @@ fn a_host_link_keeps_its_two_directions_apart() {
     assert!(topology.connections().is_empty());
 }
 
+#[test]
+fn every_change_gives_a_new_epoch_and_clones_keep_theirs() {
+    let mut topology = GpuTopology::new([0, 1]);
+    let copy = topology.clone();
+    assert_eq!(copy.epoch(), topology.epoch());
+    let mut seen = BTreeSet::from([topology.epoch(), GpuTopology::new([0, 1]).epoch()]);
+    let kind = InterconnectType::NvSwitch { generation: None, links: 18 };
+    let changes: [fn(&mut GpuTopology); 9] = [
+        |topology| topology.add_device(2).unwrap(),
+        |topology| topology.set_connection(link(0, 1, 1.0)).unwrap(),
+        |topology| drop(topology.remove_connection(0, 1)),
+        |topology| topology.set_numa_node(0, Some(1)).unwrap(),
+        |topology| {
+            topology.set_host_link(HostLink::new(0, InterconnectType::HostBridge)).unwrap();
+        },
+        |topology| {
+            topology.add_switch();
+        },
+        |topology| topology.remove_device(2).unwrap(),
+        |topology| {
+            let kind = InterconnectType::XeLink { links: 1 };
+            topology.set_switch_link(SwitchLink::new(0, SwitchId::new(0), kind)).unwrap();
+        },
+        |topology| drop(topology.remove_switch_link(0, SwitchId::new(0))),
+    ];
+    for change in changes {
+        change(&mut topology);
+        assert!(seen.insert(topology.epoch()));
+    }
+    assert!(topology.set_switch_link(SwitchLink::new(0, SwitchId::new(1), kind)).is_err());
+    assert!(topology.remove_connection(0, 1).is_none());
+    assert!(!seen.insert(topology.epoch()), "nothing changed");
+    assert_eq!(copy, GpuTopology::new([0, 1]), "the epoch is no part of equality");
+}
+
 /// What the graph must remember, kept in plain maps.
 #[derive(Default)]
 struct Model {
@@ -177,7 +214,7 @@ proptest! {
             prop_assert_eq!(topology.connections(), links);
             for from in 0..6 {
                 for to in 0..6 {
-                    prop_assert_eq!(topology.connection(from, to), model.links.get(&(from, to)));
+                    prop_assert_eq!(topology.direct_connection(from, to), model.links.get(&(from, to)));
                 }
             }
         }

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::{End, SwitchId, SwitchLink};
 
 fn document(devices: &str, host_links: &str, connections: &str) -> String {
     format!(
@@ -136,6 +137,57 @@ fn refusals_say_what_is_wrong() {
     }
 }
 
+#[test]
+fn switches_are_read_with_their_links() {
+    let text = r#"{
+        "format": "hopwise-topology", "version": 1, "devices": [{"index": 4}],
+        "switches": [{"index": 0}, {"index": 1}],
+        "switch_links": [
+            {"from": {"device": 4}, "to": {"switch": 1}, "both_ways": true,
+             "kind": {"nvswitch": {"links": 18}}},
+            {"from": {"switch": 0}, "to": {"switch": 1}, "kind": "unknown"}
+        ]
+    }"#;
+    let topology = GpuTopology::from_json(text).unwrap();
+    let switch = SwitchId::new;
+    assert_eq!(topology.switches().collect::<Vec<_>>(), [switch(0), switch(1)]);
+    assert!(topology.switch_link(switch(1), 4).is_some());
+    assert!(topology.switch_link(switch(0), switch(1)).is_some());
+    assert!(topology.switch_link(switch(1), switch(0)).is_none());
+}
+
+#[test]
+fn what_switches_cannot_be_is_refused() {
+    let refused = |switches: &str, links: &str, expected: &str| {
+        let text = format!(
+            "{{\"format\": \"hopwise-topology\", \"version\": 1,\n\
+             \"devices\": [{{\"index\": 0}}, {{\"index\": 1}}],\n\
+             \"switches\": [{switches}],\n\"switch_links\": [{links}]\n}}"
+        );
+        let (line, _, reason) = refusal(&text);
+        assert_eq!(line, if links.is_empty() { 3 } else { 4 }, "{reason}");
+        assert!(reason.contains(expected) && reason.contains(';'), "{reason:?}");
+    };
+    let one = r#"{"index": 0}"#;
+    refused(r#"{"index": 1}"#, "", "switch 1 stands where switch 0 was expected");
+    refused(r#"{"index": 0}, {"index": 0}"#, "", "switch 0 stands where switch 1 was expected");
+    refused("3", "", "expected an object");
+    refused(r#"{"index": 0, "name": "x"}"#, "", "unknown field `name`");
+    let link = |from: &str, to: &str| format!(r#"{{"from": {from}, "to": {to}, "kind": "pix"}}"#);
+    let (device, switch) = (r#"{"device": 0}"#, r#"{"switch": 0}"#);
+    refused(one, &link(device, r#"{"switch": 4000000000}"#), "switch 4000000000 is not in");
+    refused(one, &link(r#"{"device": 7}"#, switch), "device 7 is not in");
+    refused(one, &link(device, r#"{"device": 1}"#), "no switch at either end");
+    refused(one, &link(switch, switch), "leads to itself");
+    refused(one, &link("0", switch), "expected");
+    refused(one, &link(r#"{"host": 0}"#, switch), "unknown variant `host`");
+    let twice = link(device, switch);
+    refused(one, &format!("{twice}, {twice}"), "from device 0 to switch 0 is given twice");
+    let peers =
+        r#"{"from": {"device": 0}, "to": {"switch": 0}, "kind": "pix", "peer_access": true}"#;
+    refused(one, peers, "unknown field `peer_access`");
+}
+
 fn figure() -> impl Strategy<Value = Figure> {
     let value = prop_oneof![f64::MIN_POSITIVE..1.0, 1.0..1e6, 1e300..f64::MAX];
     prop_oneof![
@@ -159,6 +211,8 @@ fn kind() -> impl Strategy<Value = InterconnectType> {
         (generation(), prop::option::of(1_u8..))
             .prop_map(|(generation, lanes)| Kind::Pcie { generation, lanes }),
         prop::sample::select(vec![
+            Kind::XeLinkIndirect,
+            Kind::TileFabric,
             Kind::NvLinkC2c,
             Kind::PcieSwitch,
             Kind::PcieSwitches,
@@ -193,6 +247,22 @@ fn host_link() -> impl Strategy<Value = HostLink> {
     )
 }
 
+/// How many switches, and links at them, of which some lead nowhere.
+fn switches() -> impl Strategy<Value = (usize, Vec<SwitchLink>)> {
+    let end = || {
+        prop_oneof![
+            (0_usize..5).prop_map(End::Device),
+            (0_usize..3).prop_map(|number| End::Switch(SwitchId::new(number))),
+        ]
+    };
+    let link = (end(), end(), kind(), figure(), figure()).prop_map(
+        |(from, to, kind, bandwidth, latency)| {
+            SwitchLink::new(from, to, kind).with_bandwidth(bandwidth).with_latency(latency)
+        },
+    );
+    (0_usize..4, prop::collection::vec(link, 0..8))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -201,6 +271,7 @@ proptest! {
         numa_nodes in prop::collection::vec(any::<Option<u32>>(), 5),
         connections in prop::collection::vec(connection(), 0..12),
         host_links in prop::collection::vec(host_link(), 0..4),
+        (switches, switch_links) in switches(),
     ) {
         let mut topology = GpuTopology::new(0..5);
         for (device, numa_node) in numa_nodes.into_iter().enumerate() {
@@ -211,6 +282,12 @@ proptest! {
         }
         for link in host_links {
             topology.set_host_link(link).unwrap();
+        }
+        for _ in 0..switches {
+            topology.add_switch();
+        }
+        for link in switch_links {
+            let _ = topology.set_switch_link(link);
         }
         let text = topology.to_json();
         let read = GpuTopology::from_json(&text).unwrap();

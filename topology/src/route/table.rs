@@ -1,19 +1,21 @@
 //! All routes of a topology, computed once.
 
-use std::collections::HashMap;
-
-use super::search::{Hops, Search};
-use super::{Route, RouteKind};
-use crate::{GpuTopology, HostLink, LinkFigures};
+use super::RouteRef;
+use super::cost::Cost;
+use super::links::Links;
+use super::positions::Positions;
+use super::store::Store;
+use crate::{End, GpuTopology, LinkFigures, Quality};
 
 /// The best routes between all devices, fixed at the time of building.
 ///
-/// A route uses links with peer access only, and goes on only from devices that may relay. Beside
-/// these every pair has the way through host memory: one bounce, never two, and never through a
-/// third device.
+/// A route uses links with peer access only, passes switches at will, and goes on from a device
+/// only if that may relay, and only over links whose kind
+/// [carries relays](crate::InterconnectType::carries_relays). Beside these every pair has the way
+/// through host memory: one bounce, never two, and never through a third device.
 ///
-/// The table holds no reference to the topology. Build a new one when that changes, and share it
-/// in an `Arc`.
+/// The table holds no reference to the topology. Build a new one when that changes, which its
+/// [`epoch`](Self::epoch) tells, and share it in an `Arc`.
 ///
 /// ```
 /// use hopwise_topology::{GpuTopology, RouteKind, RouteTable};
@@ -26,20 +28,19 @@ use crate::{GpuTopology, HostLink, LinkFigures};
 /// ```
 #[derive(Clone, Debug)]
 pub struct RouteTable {
+    epoch: u64,
     positions: Positions,
-    /// One entry for each ordered pair of positions, row by row.
-    pairs: Vec<Pair>,
-    routes: Vec<Route>,
+    pub(super) links: Links,
+    /// By position: the links to host memory.
+    host_legs: Vec<HostLegs>,
+    store: Store,
 }
 
-/// Where the routes of a pair are in the list of all.
+/// What the two directions of the link between a device and host memory are worth.
 #[derive(Clone, Copy, Debug)]
-struct Pair {
-    start: usize,
-    /// End of the routes that are best in something.
-    best_end: usize,
-    /// The way through the host: the last of those, or the one after them.
-    host: Option<usize>,
+struct HostLegs {
+    to_host: (Cost, Quality),
+    from_host: (Cost, Quality),
 }
 
 impl RouteTable {
@@ -47,68 +48,44 @@ impl RouteTable {
     ///
     /// `may_relay` is asked once for each device whether routes between others may pass it.
     ///
-    /// Costs O(devices x links) steps where each pair has one best route; more where many
-    /// routes are best, each in its own way.
+    /// Costs O(devices x links x log links) steps where each pair has one best route, and a few
+    /// bytes for each pair. Where many routes are best, each in its own way, it costs as many times
+    /// more; there can be as many as there are paths, but measured machines have one to three.
     pub fn build(topology: &GpuTopology, may_relay: &dyn Fn(usize) -> bool) -> Self {
         let devices: Vec<usize> = topology.devices().collect();
-        let host_links: Vec<_> = devices.iter().map(|&device| topology.host_link(device)).collect();
-        let hops = Hops::new(devices.clone(), topology.connections(), may_relay);
-        let mut search = Search::new(&hops);
-        let mut table = Self {
-            positions: Positions::new(&devices),
-            pairs: Vec::with_capacity(devices.len() * devices.len()),
-            routes: Vec::new(),
-        };
-        for (from, &from_device) in devices.iter().enumerate() {
-            search.run(from);
-            for (to, &to_device) in devices.iter().enumerate() {
-                if from == to {
-                    table.push_pair(vec![Route::same_device(from_device)], None);
-                    continue;
-                }
-                let host = through_host(
-                    [from_device, to_device],
-                    host_links[from].as_ref(),
-                    host_links[to].as_ref(),
-                );
-                table.push_pair(search.routes_to(to), Some(host));
-            }
-        }
-        table
+        let positions = Positions::new(&devices);
+        let links = Links::new(topology, &positions, may_relay);
+        let store = Store::fill(&links);
+        let host_legs = devices.iter().map(|&device| HostLegs::of(topology, device)).collect();
+        Self { epoch: topology.epoch(), positions, links, host_legs, store }
     }
 
-    fn push_pair(&mut self, mut routes: Vec<Route>, host: Option<Route>) {
-        let start = self.routes.len();
-        let host_is_best = host
-            .as_ref()
-            .is_some_and(|host| !routes.iter().any(|route| is_as_good_as(route, host)));
-        if let Some(host) = host.as_ref().filter(|_| host_is_best) {
-            routes.retain(|route| route.time_us(0).is_none() || !is_as_good_as(host, route));
-        }
-        self.routes.append(&mut routes);
-        let host_at = host.map(|host| {
-            self.routes.push(host);
-            self.routes.len() - 1
-        });
-        let best_end = self.routes.len() - usize::from(host_at.is_some() && !host_is_best);
-        self.pairs.push(Pair { start, best_end, host: host_at });
+    /// The [epoch](GpuTopology::epoch) of the topology that the table was built from. While that
+    /// has the same one, the routes are up to date.
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
     }
 
-    fn pair(&self, from: usize, to: usize) -> Option<Pair> {
-        let (from, to) = (self.positions.of(from)?, self.positions.of(to)?);
-        Some(self.pairs[from * self.positions.count() + to])
-    }
-
-    /// The best route for `bytes`, by the rule of [`Route::compare`]; `None` only if a device is
-    /// not in the table.
+    /// The best route for `bytes`, by the rule of [`Route::compare`](super::Route::compare); `None`
+    /// only if a device is not in the table.
     ///
     /// Costs two look-ups and a comparison for each of the pair's [`routes`](Self::routes), of
     /// which there are rarely more than three. Allocates nothing.
-    pub fn route(&self, from: usize, to: usize, bytes: u64) -> Option<&Route> {
-        match self.routes(from, to) {
-            [only] => Some(only),
-            routes => routes.iter().min_by(|a, b| a.compare(b, bytes)),
+    pub fn route(&self, from: usize, to: usize, bytes: u64) -> Option<RouteRef<'_>> {
+        let pair = self.pair(from, to)?;
+        let (host, quality) = self.without_links(pair);
+        let (mut best, mut best_us, mut over_links) = (&host, host.time_us(bytes), None);
+        // Of equals a route over links is taken, and the first of those.
+        for (number, way) in self.store.costs(pair.from, pair.to).iter().enumerate().rev() {
+            let time_us = way.cost.time_us(bytes);
+            if way.cost.compare_timed(time_us, best, best_us).is_le() {
+                (best, best_us, over_links) = (&way.cost, time_us, Some((number, way)));
+            }
         }
+        Some(match over_links {
+            Some((number, way)) => RouteRef::over_links(self, pair, number, way),
+            None => RouteRef::without_links(self, pair, &host, quality),
+        })
     }
 
     /// Every route that no other route of the pair equals in latency, bandwidth and hops at once;
@@ -116,93 +93,92 @@ impl RouteTable {
     ///
     /// Ordered by rising latency, with the way through the host last, if it is among them. If no
     /// route over links with peer access has known figures, the one with the fewest hops stands
-    /// in for all.
-    pub fn routes(&self, from: usize, to: usize) -> &[Route] {
-        self.pair(from, to).map_or(&[], |pair| &self.routes[pair.start..pair.best_end])
+    /// in for all. Allocates the list.
+    pub fn routes(&self, from: usize, to: usize) -> Vec<RouteRef<'_>> {
+        let Some(pair) = self.pair(from, to) else { return Vec::new() };
+        let other = self.route_without_links(pair);
+        let costs = self.store.costs(pair.from, pair.to).iter().enumerate();
+        let mut routes: Vec<_> =
+            costs.map(|(number, way)| RouteRef::over_links(self, pair, number, way)).collect();
+        if !routes.iter().any(|route| route.cost().outdoes(&other.cost())) {
+            routes.retain(|route| !route.cost().is_known() || !other.cost().outdoes(&route.cost()));
+            routes.push(other);
+        }
+        routes
     }
 
     /// The way through host memory, which is there whatever happens to the links; `None` from a
     /// device to itself, or if a device is not in the table.
-    pub fn host_route(&self, from: usize, to: usize) -> Option<&Route> {
-        self.pair(from, to)?.host.map(|at| &self.routes[at])
+    pub fn host_route(&self, from: usize, to: usize) -> Option<RouteRef<'_>> {
+        let pair = self.pair(from, to).filter(|pair| pair.from != pair.to)?;
+        Some(self.route_without_links(pair))
     }
 
     /// How many devices the table knows.
     pub fn device_count(&self) -> usize {
         self.positions.count()
     }
-}
 
-/// Whether `b` is the better route for no message size.
-fn is_as_good_as(a: &Route, b: &Route) -> bool {
-    match (a.latency_us.zip(a.bandwidth_gb_per_s), b.latency_us.zip(b.bandwidth_gb_per_s)) {
-        (Some((latency_a, width_a)), Some((latency_b, width_b))) => {
-            latency_a <= latency_b && width_a >= width_b && a.hops() <= b.hops()
+    /// About how much memory the table takes, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.positions.memory_bytes()
+            + self.links.memory_bytes()
+            + self.host_legs.capacity() * size_of::<HostLegs>()
+            + self.store.memory_bytes()
+    }
+
+    pub(super) fn pair(&self, from: usize, to: usize) -> Option<Pair> {
+        let (row, column) = (self.positions.of(from)?, self.positions.of(to)?);
+        Some(Pair { from: row, to: column, devices: [from, to] })
+    }
+
+    /// The way through the host; or the one to the device itself.
+    pub(super) fn route_without_links(&self, pair: Pair) -> RouteRef<'_> {
+        let (cost, quality) = self.without_links(pair);
+        RouteRef::without_links(self, pair, &cost, quality)
+    }
+
+    fn without_links(&self, pair: Pair) -> (Cost, Quality) {
+        if pair.from == pair.to {
+            return (Cost::NOTHING, Quality::Measured);
         }
-        (Some(_), None) => true,
-        (None, Some(_)) => false,
-        (None, None) => a.compare(b, 0).is_le(),
+        let (into, into_quality) = &self.host_legs[pair.from].to_host;
+        let (out, out_quality) = &self.host_legs[pair.to].from_host;
+        (into.then(out), *into_quality.min(out_quality))
+    }
+
+    /// What a way over links passes between its ends.
+    pub(super) fn ends_between(&self, pair: Pair, way: usize) -> Vec<End> {
+        let places = self.store.places_between(pair.from, pair.to, way);
+        places.into_iter().map(|place| self.links.end(place)).collect()
     }
 }
 
-/// The route of two links, into host memory and out of it.
-fn through_host(path: [usize; 2], from: Option<&HostLink>, to: Option<&HostLink>) -> Route {
-    let unknown = LinkFigures::unknown();
-    let legs =
-        [from.map_or(&unknown, |link| &link.to_host), to.map_or(&unknown, |link| &link.from_host)];
-    let [into, out] = legs;
-    let quality = |leg: &LinkFigures| leg.latency.quality().min(leg.bandwidth.quality());
-    Route {
-        path: path.to_vec(),
-        kind: RouteKind::HostMediated,
-        latency_us: into.latency.value().zip(out.latency.value()).map(|(a, b)| a + b),
-        bandwidth_gb_per_s: into
-            .bandwidth
-            .value()
-            .zip(out.bandwidth.value())
-            .map(|(a, b)| a.min(b)),
-        quality: quality(into).min(quality(out)),
-    }
+/// Two devices of a table.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pair {
+    /// Position of the one that sends.
+    pub(super) from: usize,
+    /// Position of the one that receives.
+    pub(super) to: usize,
+    pub(super) devices: [usize; 2],
 }
 
-/// From the index of a device to its row in the table.
-#[derive(Clone, Debug)]
-enum Positions {
-    /// By index; `ABSENT` where there is no device.
-    Dense { rows: Vec<u32>, count: usize },
-    /// For indices that lie far apart.
-    Sparse(HashMap<usize, usize>),
-}
-
-const ABSENT: u32 = u32::MAX;
-
-impl Positions {
-    fn new(devices: &[usize]) -> Self {
-        let is_dense = devices.last().is_none_or(|&last| last < 64 + 8 * devices.len());
-        let positions = devices.iter().copied().zip(0..);
-        if !is_dense {
-            return Self::Sparse(devices.iter().copied().zip(0..).collect());
-        }
-        let mut rows = vec![ABSENT; devices.last().map_or(0, |&last| last + 1)];
-        for (device, position) in positions {
-            rows[device] = position;
-        }
-        Self::Dense { rows, count: devices.len() }
-    }
-
-    fn of(&self, device: usize) -> Option<usize> {
-        match self {
-            Self::Dense { rows, .. } => {
-                rows.get(device).filter(|&&row| row != ABSENT).map(|&row| row as usize)
-            }
-            Self::Sparse(rows) => rows.get(&device).copied(),
-        }
-    }
-
-    fn count(&self) -> usize {
-        match self {
-            Self::Dense { count, .. } => *count,
-            Self::Sparse(rows) => rows.len(),
+impl HostLegs {
+    fn of(topology: &GpuTopology, device: usize) -> Self {
+        let leg = |figures: &LinkFigures| {
+            let cost = Cost {
+                latency_us: figures.latency.value().unwrap_or(f64::NAN),
+                gb_per_s: figures.bandwidth.value().unwrap_or(f64::NAN),
+                hops: 1,
+            };
+            (cost, figures.latency.quality().min(figures.bandwidth.quality()))
+        };
+        let link = topology.host_link(device);
+        let unknown = LinkFigures::unknown();
+        Self {
+            to_host: leg(link.as_ref().map_or(&unknown, |link| &link.to_host)),
+            from_host: leg(link.as_ref().map_or(&unknown, |link| &link.from_host)),
         }
     }
 }

@@ -9,6 +9,7 @@ fn route(kind: RouteKind, path: &[usize], latency: Option<f64>, bandwidth: Optio
         latency_us: latency,
         bandwidth_gb_per_s: bandwidth,
         quality: Quality::Estimated,
+        stops: path.iter().copied().map(End::Device).collect(),
     }
 }
 
@@ -35,8 +36,11 @@ fn each_further_hop_costs_one_chunk_of_the_narrowest_link() {
 fn the_host_is_two_links_and_the_same_device_none() {
     let host = route(RouteKind::HostMediated, &[0, 1], Some(10.0), Some(12.0));
     assert_eq!((host.hops(), host.relays().len()), (2, 0));
-    let here = Route::same_device(4);
+    assert!(host.links().is_empty(), "they are those of the two devices to the host");
+    let here =
+        Route { quality: Quality::Measured, ..route(RouteKind::SameDevice, &[4], Some(0.0), None) };
     assert_eq!((here.hops(), here.relays().len(), here.time_us(1 << 40)), (0, 0, Some(0.0)));
+    assert!(here.links().is_empty());
 }
 
 #[test]
@@ -61,5 +65,5 @@ fn a_route_prints_its_path_and_marks_its_figures() {
     let host =
         Route { quality: Quality::Unknown, ..route(RouteKind::HostMediated, &[0, 1], None, None) };
     assert_eq!(host.to_string(), "0 -> host -> 1, host-mediated, ? GB/s, ? us");
-    assert_eq!(Route::same_device(3).to_string(), "3, same device");
+    assert_eq!(route(RouteKind::SameDevice, &[3], Some(0.0), None).to_string(), "3, same device");
 }
