@@ -3,33 +3,30 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bisection::tests::{links, topology};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn a_swap_carries_what_its_cut_carries(
-        bandwidth in prop::collection::vec(0_u32..50, 36),
-        mut cut in prop::collection::vec(any::<bool>(), 6),
+    fn the_best_swap_leads_to_the_cut_that_carries_the_least(
+        links in links(6, 2),
+        mut cut in prop::collection::vec(any::<bool>(), 8),
     ) {
-        let crossing = Crossing {
-            devices: 6,
-            // No device has a link to itself.
-            bandwidth: (0..36)
-                .map(|at| if at / 6 == at % 6 { 0.0 } else { f64::from(bandwidth[at]) })
-                .collect(),
-            unknown_links: 0,
+        let topology = topology(6, 2, &links);
+        let crossing = Crossing::new(&topology, &[0, 1, 2, 3, 4, 5]);
+        rebalance(&mut cut[..6]);
+        let carried = |here: usize, there: usize| {
+            let mut swapped = cut.clone();
+            swapped.swap(here, there);
+            let (out, back) = crossing.both_ways(&swapped);
+            out.min(back)
         };
-        rebalance(&mut cut);
-        let sums = Sums::new(&crossing, &cut);
-        for here in positions(&cut, true) {
-            for there in positions(&cut, false) {
-                let mut swapped = cut.clone();
-                swapped.swap(here, there);
-                prop_assert_eq!(
-                    sums.after_swap(&crossing, here, there),
-                    crossing.gb_per_s(&swapped)
-                );
+        let (after, here, there) = Sums::new(&crossing, &cut).best_swap(&crossing, &cut).unwrap();
+        prop_assert_eq!(after, carried(here, there));
+        for here in (0..6).filter(|&device| cut[device]) {
+            for there in (0..6).filter(|&device| !cut[device]) {
+                prop_assert!(after <= carried(here, there));
             }
         }
     }
