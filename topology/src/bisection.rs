@@ -3,6 +3,7 @@
 use crate::GpuTopology;
 use crossing::Crossing;
 
+mod contract;
 mod crossing;
 mod exact;
 mod swap;
@@ -12,6 +13,9 @@ mod tests;
 
 /// Up to this many devices all balanced cuts are considered; beyond it a bound is given.
 pub const EXACT_BISECTION_DEVICES: usize = 20;
+
+/// Up to so many switches that are linked to each other, and that no others can stand for, the same.
+const EXACT_LINKED_SWITCHES: usize = 32;
 
 /// The narrowest balanced cut that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,8 +54,11 @@ impl GpuTopology {
     /// ways through the host not at all.
     ///
     /// Exact up to [`EXACT_BISECTION_DEVICES`], by branch and bound over at most 2^19 cuts, for
-    /// each of which the sides of switches that are linked to each other are found as a minimum cut.
-    /// Beyond it an upper bound: the best cut that swaps of two devices reach from a few starts. A
+    /// each of which the sides of switches that are linked to each other are found as a minimum cut:
+    /// mostly some milliseconds, at worst some seconds. Trees of switches are contracted first; more
+    /// than 32 switches that are linked in other ways give a bound, too.
+    ///
+    /// The bound is from above: the best cut that swaps of two devices reach from a few starts. A
     /// swap costs O(links + n log n) for n devices, and seldom more if many links join the two
     /// sides; there are at most n from each start.
     pub fn bisection_bandwidth_gb_per_s(&self) -> Option<Bisection> {
@@ -60,7 +67,8 @@ impl GpuTopology {
             return None;
         }
         let crossing = Crossing::new(self, &devices);
-        let is_exact = devices.len() <= EXACT_BISECTION_DEVICES;
+        let is_exact = devices.len() <= EXACT_BISECTION_DEVICES
+            && crossing.linked_switches() <= EXACT_LINKED_SWITCHES;
         let mut cut = swap::narrow(&crossing);
         if is_exact {
             cut = exact::narrowest(&crossing, cut);

@@ -1,9 +1,11 @@
 //! Bandwidths by position, and what a cut of them carries.
 
+use super::contract::contract;
 use super::switches::SwitchNetwork;
 use crate::{End, Figure, GpuTopology};
 
-/// The links of a topology between positions: first the devices, then the switches.
+/// The links of a topology between positions: first the devices, then as many
+/// [contracted](super::contract) switches as matter.
 pub(super) struct Crossing {
     pub(super) devices: usize,
     /// By position: what joins it to others, by rising position of these.
@@ -38,10 +40,24 @@ impl Crossing {
         for link in topology.unsorted_switch_links() {
             crossing.add(position(link.from), position(link.to), &link.bandwidth);
         }
-        for wires in &mut crossing.wires {
-            join_both_ways(wires);
-        }
+        crossing.merge_wires();
+        contract(&mut crossing);
         crossing
+    }
+
+    /// Makes one wire of all between the same ends, and sorts them.
+    pub(super) fn merge_wires(&mut self) {
+        for wires in &mut self.wires {
+            wires.sort_by_key(|wire| wire.other);
+            wires.dedup_by(|later, kept| {
+                let is_same = later.other == kept.other;
+                if is_same {
+                    kept.out += later.out;
+                    kept.back += later.back;
+                }
+                is_same
+            });
+        }
     }
 
     fn add(&mut self, from: usize, to: usize, bandwidth: &Figure) {
@@ -55,6 +71,12 @@ impl Crossing {
 
     pub(super) fn switches(&self) -> usize {
         self.wires.len() - self.devices
+    }
+
+    /// How many switches are linked to others.
+    pub(super) fn linked_switches(&self) -> usize {
+        let is_linked = |wires: &&Vec<Wire>| wires.iter().any(|wire| wire.other >= self.devices);
+        self.wires[self.devices..].iter().filter(is_linked).count()
     }
 
     /// What goes from one position to another and back, together.
@@ -107,17 +129,4 @@ impl Crossing {
         let is_out_weaker = self.both_ways(&for_out).0 <= self.both_ways(&for_back).1;
         if is_out_weaker { for_out } else { for_back }
     }
-}
-
-/// Makes one wire of the two directions between the same ends.
-fn join_both_ways(wires: &mut Vec<Wire>) {
-    wires.sort_unstable_by_key(|wire| wire.other);
-    wires.dedup_by(|later, kept| {
-        let is_same = later.other == kept.other;
-        if is_same {
-            kept.out += later.out;
-            kept.back += later.back;
-        }
-        is_same
-    });
 }

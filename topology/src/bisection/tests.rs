@@ -220,3 +220,30 @@ fn islands_on_switches_are_cut_between_them() {
         assert_eq!(bisection.gb_per_s, (islands / 2 * 2 * 20) as f64, "{islands} x {size}");
     }
 }
+
+#[test]
+fn many_switches_that_are_no_tree_give_a_bound() {
+    const DEVICES: usize = 20;
+    // A torus of switches whose links all differ in width, with a device on every second one.
+    let (rows, columns) = (5, 8);
+    let mut links = Vec::new();
+    let mut both = |a, b, gb_per_s: usize| {
+        let gb_per_s = u32::try_from(gb_per_s).ok();
+        links.extend([(a, b, gb_per_s), (b, a, gb_per_s)]);
+    };
+    let switch = |row: usize, column: usize| DEVICES + row % rows * columns + column % columns;
+    for row in 0..rows {
+        for column in 0..columns {
+            let here = switch(row, column);
+            both(here, switch(row + 1, column), 30 + here * 7 % 11);
+            both(here, switch(row, column + 1), 30 + here * 5 % 13);
+        }
+    }
+    for device in 0..DEVICES {
+        both(device, DEVICES + 2 * device, 40);
+    }
+    let machine = topology(DEVICES, rows * columns, &links);
+    let bisection = machine.bisection_bandwidth_gb_per_s().unwrap();
+    assert_eq!((bisection.bound, bisection.side.len()), (BisectionBound::AtMost, 10));
+    assert_eq!(bisection.gb_per_s, flow_across(&machine, &bisection.side));
+}

@@ -23,6 +23,8 @@ pub(super) struct Links {
     first: Vec<Fan>,
     /// By place: whether a path may go on from there.
     goes_on: Vec<bool>,
+    /// How many devices a path may pass between its ends.
+    most_relays: u32,
     /// By place: whether a link with both figures leads there.
     is_target: Vec<bool>,
     has_unknown: bool,
@@ -56,6 +58,7 @@ impl Links {
         topology: &GpuTopology,
         positions: &Positions,
         may_relay: &dyn Fn(usize) -> bool,
+        most_relays: usize,
     ) -> Self {
         let devices: Vec<usize> = topology.devices().collect();
         let onward = devices.len() + topology.switch_count();
@@ -68,6 +71,7 @@ impl Links {
             first: vec![Fan::default(); devices.len()],
             devices,
             goes_on,
+            most_relays: u32::try_from(most_relays).unwrap_or(u32::MAX),
             has_unknown: false,
         };
         for link in topology.unsorted_connections().filter(|link| link.peer_access) {
@@ -123,6 +127,11 @@ impl Links {
                 self.is_target[hop.to as usize] = true;
             }
         }
+    }
+
+    /// Whether a path of so many hops may be continued.
+    pub(super) const fn may_continue(&self, hops: u32) -> bool {
+        hops <= self.most_relays
     }
 
     /// Whether some figure is unknown.

@@ -91,8 +91,9 @@ impl<'a> Search<'a> {
     /// Whether going on could be better than what is known of every place. Where all devices are
     /// joined to each other, hardly any relay is.
     fn is_worth_extending(&self, id: u32, fan: &Fan) -> bool {
-        let at_best = fan.best().map(|hop| self.label(id).cost.and(hop));
-        at_best.is_some_and(|cost| !self.horizon.is_as_good_as(&cost))
+        let cost = &self.label(id).cost;
+        let is_near = |best: &Hop| !self.horizon.is_as_good_as(&cost.and(best));
+        self.links.may_continue(cost.hops) && fan.best().is_some_and(is_near)
     }
 
     fn extend(&mut self, id: u32, fan: &'a Fan, allowed: &impl Fn(usize, &Hop) -> bool) {

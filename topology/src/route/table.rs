@@ -50,11 +50,43 @@ impl RouteTable {
     ///
     /// Costs O(devices x links x log links) steps where each pair has one best route, and a few
     /// bytes for each pair. Where many routes are best, each in its own way, it costs as many times
-    /// more; there can be as many as there are paths, but measured machines have one to three.
+    /// more; there can be as many as there are paths, but machines have one to three.
     pub fn build(topology: &GpuTopology, may_relay: &dyn Fn(usize) -> bool) -> Self {
+        Self::build_within(topology, may_relay, usize::MAX)
+    }
+
+    /// The same, but no route passes more than `most_relays` devices.
+    ///
+    /// Each relay spends the links of a device that takes no part in the transfer. On a machine
+    /// whose links differ in width, large messages otherwise make long ways over wide links.
+    ///
+    /// ```
+    /// use hopwise_topology::{
+    ///     Figure, GpuConnection, GpuTopology, InterconnectType, RouteKind, RouteTable,
+    /// };
+    ///
+    /// let mut topology = GpuTopology::new(0..4);
+    /// for (from, to) in [(0, 1), (1, 2), (2, 3)] {
+    ///     let kind = InterconnectType::NvLink { generation: Some(2), links: 2 };
+    ///     let link = GpuConnection::new(from, to, kind)
+    ///         .with_bandwidth(kind.estimated_bandwidth())
+    ///         .with_latency(kind.estimated_latency());
+    ///     topology.set_connection(link)?;
+    /// }
+    /// let routes = RouteTable::build_within(&topology, &|_| true, 1);
+    /// let kind = |from, to| routes.route(from, to, 1 << 20).map(|route| route.kind);
+    /// assert_eq!(kind(0, 2), Some(RouteKind::MultiHop));
+    /// assert_eq!(kind(0, 3), Some(RouteKind::HostMediated));
+    /// # Ok::<(), hopwise_topology::TopologyError>(())
+    /// ```
+    pub fn build_within(
+        topology: &GpuTopology,
+        may_relay: &dyn Fn(usize) -> bool,
+        most_relays: usize,
+    ) -> Self {
         let devices: Vec<usize> = topology.devices().collect();
         let positions = Positions::new(&devices);
-        let links = Links::new(topology, &positions, may_relay);
+        let links = Links::new(topology, &positions, may_relay, most_relays);
         let store = Store::fill(&links);
         let host_legs = devices.iter().map(|&device| HostLegs::of(topology, device)).collect();
         Self { epoch: topology.epoch(), positions, links, host_legs, store }

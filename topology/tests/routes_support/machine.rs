@@ -28,6 +28,7 @@ pub(crate) struct Machine {
     pub(crate) links: Vec<Link>,
     pub(crate) relays: Vec<bool>,
     pub(crate) host: Vec<Option<(u32, u32)>>,
+    pub(crate) most_relays: usize,
 }
 
 fn figure(value: Option<u32>) -> Figure {
@@ -77,7 +78,7 @@ impl Machine {
     }
 
     pub(crate) fn routes(&self) -> RouteTable {
-        RouteTable::build(&self.topology(), &|device| self.relays[device])
+        RouteTable::build_within(&self.topology(), &|device| self.relays[device], self.most_relays)
     }
 
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
@@ -135,13 +136,15 @@ pub(crate) fn machine(known: (f64, f64)) -> impl Strategy<Value = Machine> {
                 prop::collection::vec(link(ends, known), 0..ends * 5),
                 prop::collection::vec(prop::bool::weighted(0.8), devices),
                 prop::collection::vec(prop::option::of((3_u32..12, 1_u32..20)), devices),
+                prop_oneof![2 => Just(usize::MAX), 1 => 0_usize..3],
             )
-                .prop_map(move |(links, relays, host)| Machine {
+                .prop_map(move |(links, relays, host, most_relays)| Machine {
                     devices,
                     switches,
                     links,
                     relays,
                     host,
+                    most_relays,
                 })
         })
 }
@@ -219,7 +222,9 @@ fn go_on(
         };
         if link.to == to {
             found.push(longer);
-        } else if !is_device(link.to) || (machine.relays[link.to] && link.carries_relays) {
+        } else if longer.hops <= machine.most_relays
+            && (!is_device(link.to) || (machine.relays[link.to] && link.carries_relays))
+        {
             passed.push(link.to);
             go_on(machine, links, passed, to, &longer, found);
             passed.pop();

@@ -15,6 +15,7 @@ proptest! {
     ) {
         let topology = topology(6, 2, &links);
         let crossing = Crossing::new(&topology, &[0, 1, 2, 3, 4, 5]);
+        cut.truncate(crossing.wires.len());
         rebalance(&mut cut[..6]);
         let carried = |here: usize, there: usize| {
             let mut swapped = cut.clone();

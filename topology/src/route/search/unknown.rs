@@ -22,8 +22,10 @@ impl Search<'_> {
         let mut queue: BinaryHeap<Reverse<Rank>> = BinaryHeap::new();
         self.extend_unknown(0, true, allowed, &mut queue);
         while let Some(Reverse((_, _, id))) = queue.pop() {
+            let label = &self.labels[id as usize];
             // A better way to the place may have been found since.
-            if self.unknown[self.labels[id as usize].place as usize] == Some(id) {
+            let is_best = self.unknown[label.place as usize] == Some(id);
+            if is_best && self.links.may_continue(label.cost.hops) {
                 self.extend_unknown(id, false, allowed, &mut queue);
             }
         }
