@@ -17,6 +17,7 @@ mod view;
 mod disjoint;
 mod shared;
 
+mod host;
 mod links;
 mod positions;
 mod search;

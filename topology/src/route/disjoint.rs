@@ -31,7 +31,7 @@ impl RouteTable {
             routes.push(route);
         }
         if routes.len() < count {
-            routes.push(self.route_without_links(pair).to_route());
+            routes.push(self.without_links(pair).to_route());
         }
         routes
     }

@@ -10,7 +10,7 @@
 //! ```
 
 use super::positions::Positions;
-use crate::{End, GpuTopology, InterconnectType, Quality, SwitchId};
+use crate::{End, Figure, GpuTopology, InterconnectType, Quality, SwitchId};
 
 /// The links of a topology that routes may cross.
 #[derive(Clone, Debug)]
@@ -91,8 +91,8 @@ impl Links {
         positions: &Positions,
         [from, to]: [End; 2],
         kind: InterconnectType,
-        bandwidth: &crate::Figure,
-        latency: &crate::Figure,
+        bandwidth: &Figure,
+        latency: &Figure,
     ) {
         let place = |end| match end {
             End::Device(index) => positions.of(index).expect("links join devices"),

@@ -7,6 +7,7 @@
 //! one before it; so ways share their beginnings, too.
 
 use super::cost::Cost;
+use super::host::HostLinks;
 use super::links::Links;
 use super::lists::{Item, Lists, NONE, number};
 use super::search::Search;
@@ -32,12 +33,15 @@ pub(super) struct WayCost {
     pub(super) quality: Quality,
     /// Whether it is the last one of its pair.
     is_last: bool,
+    /// Whether one of the pair's ways makes a look at that through the host needless.
+    pub(super) outdoes_host: bool,
 }
 
 impl Item for WayCost {
     fn bits(&self) -> [u64; 3] {
         let Cost { latency_us, gb_per_s, hops } = self.cost;
-        let rest = u64::from(hops) << 9 | (self.quality as u64) << 1 | u64::from(self.is_last);
+        let flags = u64::from(self.is_last) << 1 | u64::from(self.outdoes_host);
+        let rest = u64::from(hops) << 8 | (self.quality as u64) << 2 | flags;
         [latency_us.to_bits(), gb_per_s.to_bits(), rest]
     }
 }
@@ -52,7 +56,7 @@ struct Waypoint {
 
 impl Store {
     /// Searches from every device.
-    pub(super) fn fill(links: &Links) -> Self {
+    pub(super) fn fill(links: &Links, host_links: &HostLinks) -> Self {
         let devices = links.device_count();
         let (mut costs, mut ends) = (Lists::new(), Lists::new());
         let (mut new_costs, mut new_ends) = (Vec::new(), Vec::new());
@@ -68,9 +72,17 @@ impl Store {
                 new_costs.clear();
                 new_ends.clear();
                 let found = if to == source { 0 } else { search.find_best(to) };
-                for (way, label) in search.best().enumerate().take(found) {
+                let ways = || search.best().take(found);
+                let (host, _) = host_links.way(source, to);
+                let outdoes_host = ways().any(|way| way.cost.outdoes(&host));
+                for (number, label) in (1..).zip(ways()) {
                     let (cost, quality) = (label.cost, label.quality);
-                    new_costs.push(WayCost { cost, quality, is_last: way + 1 == found });
+                    new_costs.push(WayCost {
+                        cost,
+                        quality,
+                        is_last: number == found,
+                        outdoes_host,
+                    });
                     new_ends.push(waypoints.of(label.previous, &search));
                 }
                 cost_starts.push(costs.add(&new_costs));

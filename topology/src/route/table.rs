@@ -1,11 +1,11 @@
 //! All routes of a topology, computed once.
 
 use super::RouteRef;
-use super::cost::Cost;
+use super::host::HostLinks;
 use super::links::Links;
 use super::positions::Positions;
-use super::store::Store;
-use crate::{End, GpuTopology, LinkFigures, Quality};
+use super::store::{Store, WayCost};
+use crate::{End, GpuTopology};
 
 /// The best routes between all devices, fixed at the time of building.
 ///
@@ -31,16 +31,8 @@ pub struct RouteTable {
     epoch: u64,
     positions: Positions,
     pub(super) links: Links,
-    /// By position: the links to host memory.
-    host_legs: Vec<HostLegs>,
+    host_links: HostLinks,
     store: Store,
-}
-
-/// What the two directions of the link between a device and host memory are worth.
-#[derive(Clone, Copy, Debug)]
-struct HostLegs {
-    to_host: (Cost, Quality),
-    from_host: (Cost, Quality),
 }
 
 impl RouteTable {
@@ -87,9 +79,9 @@ impl RouteTable {
         let devices: Vec<usize> = topology.devices().collect();
         let positions = Positions::new(&devices);
         let links = Links::new(topology, &positions, may_relay, most_relays);
-        let store = Store::fill(&links);
-        let host_legs = devices.iter().map(|&device| HostLegs::of(topology, device)).collect();
-        Self { epoch: topology.epoch(), positions, links, host_legs, store }
+        let host_links = HostLinks::new(topology);
+        let store = Store::fill(&links, &host_links);
+        Self { epoch: topology.epoch(), positions, links, host_links, store }
     }
 
     /// The [epoch](GpuTopology::epoch) of the topology that the table was built from. While that
@@ -105,19 +97,34 @@ impl RouteTable {
     /// which there are rarely more than three. Allocates nothing.
     pub fn route(&self, from: usize, to: usize, bytes: u64) -> Option<RouteRef<'_>> {
         let pair = self.pair(from, to)?;
-        let (host, quality) = self.without_links(pair);
-        let (mut best, mut best_us, mut over_links) = (&host, host.time_us(bytes), None);
-        // Of equals a route over links is taken, and the first of those.
-        for (number, way) in self.store.costs(pair.from, pair.to).iter().enumerate().rev() {
+        let ways = self.store.costs(pair.from, pair.to);
+        match ways {
+            [only] if only.outdoes_host => Some(RouteRef::over_links(self, pair, 0, only)),
+            _ => Some(self.best(pair, ways, bytes)),
+        }
+    }
+
+    fn best(&self, pair: Pair, ways: &[WayCost], bytes: u64) -> RouteRef<'_> {
+        let mut best: Option<(usize, &WayCost, f64)> = None;
+        for (number, way) in ways.iter().enumerate() {
             let time_us = way.cost.time_us(bytes);
-            if way.cost.compare_timed(time_us, best, best_us).is_le() {
-                (best, best_us, over_links) = (&way.cost, time_us, Some((number, way)));
+            let is_better = best.is_none_or(|(_, other, other_us)| {
+                way.cost.compare_timed(time_us, &other.cost, other_us).is_lt()
+            });
+            if is_better {
+                best = Some((number, way, time_us));
             }
         }
-        Some(match over_links {
-            Some((number, way)) => RouteRef::over_links(self, pair, number, way),
-            None => RouteRef::without_links(self, pair, &host, quality),
-        })
+        let over_links = best.filter(|(_, way, time_us)| {
+            way.outdoes_host || {
+                let (host, _) = self.host_links.way(pair.from, pair.to);
+                way.cost.compare_timed(*time_us, &host, host.time_us(bytes)).is_le()
+            }
+        });
+        match over_links {
+            Some((number, way, _)) => RouteRef::over_links(self, pair, number, way),
+            None => self.without_links(pair),
+        }
     }
 
     /// Every route that no other route of the pair equals in latency, bandwidth and hops at once;
@@ -128,11 +135,12 @@ impl RouteTable {
     /// in for all. Allocates the list.
     pub fn routes(&self, from: usize, to: usize) -> Vec<RouteRef<'_>> {
         let Some(pair) = self.pair(from, to) else { return Vec::new() };
-        let other = self.route_without_links(pair);
-        let costs = self.store.costs(pair.from, pair.to).iter().enumerate();
+        let ways = self.store.costs(pair.from, pair.to);
+        let over_links = ways.iter().enumerate();
         let mut routes: Vec<_> =
-            costs.map(|(number, way)| RouteRef::over_links(self, pair, number, way)).collect();
-        if !routes.iter().any(|route| route.cost().outdoes(&other.cost())) {
+            over_links.map(|(number, way)| RouteRef::over_links(self, pair, number, way)).collect();
+        if !ways.first().is_some_and(|way| way.outdoes_host) {
+            let other = self.without_links(pair);
             routes.retain(|route| !route.cost().is_known() || !other.cost().outdoes(&route.cost()));
             routes.push(other);
         }
@@ -143,7 +151,7 @@ impl RouteTable {
     /// device to itself, or if a device is not in the table.
     pub fn host_route(&self, from: usize, to: usize) -> Option<RouteRef<'_>> {
         let pair = self.pair(from, to).filter(|pair| pair.from != pair.to)?;
-        Some(self.route_without_links(pair))
+        Some(self.without_links(pair))
     }
 
     /// How many devices the table knows.
@@ -155,7 +163,7 @@ impl RouteTable {
     pub fn memory_bytes(&self) -> usize {
         self.positions.memory_bytes()
             + self.links.memory_bytes()
-            + self.host_legs.capacity() * size_of::<HostLegs>()
+            + self.host_links.memory_bytes()
             + self.store.memory_bytes()
     }
 
@@ -165,18 +173,9 @@ impl RouteTable {
     }
 
     /// The way through the host; or the one to the device itself.
-    pub(super) fn route_without_links(&self, pair: Pair) -> RouteRef<'_> {
-        let (cost, quality) = self.without_links(pair);
+    pub(super) fn without_links(&self, pair: Pair) -> RouteRef<'_> {
+        let (cost, quality) = self.host_links.way(pair.from, pair.to);
         RouteRef::without_links(self, pair, &cost, quality)
-    }
-
-    fn without_links(&self, pair: Pair) -> (Cost, Quality) {
-        if pair.from == pair.to {
-            return (Cost::NOTHING, Quality::Measured);
-        }
-        let (into, into_quality) = &self.host_legs[pair.from].to_host;
-        let (out, out_quality) = &self.host_legs[pair.to].from_host;
-        (into.then(out), *into_quality.min(out_quality))
     }
 
     /// What a way over links passes between its ends.
@@ -194,23 +193,4 @@ pub(super) struct Pair {
     /// Position of the one that receives.
     pub(super) to: usize,
     pub(super) devices: [usize; 2],
-}
-
-impl HostLegs {
-    fn of(topology: &GpuTopology, device: usize) -> Self {
-        let leg = |figures: &LinkFigures| {
-            let cost = Cost {
-                latency_us: figures.latency.value().unwrap_or(f64::NAN),
-                gb_per_s: figures.bandwidth.value().unwrap_or(f64::NAN),
-                hops: 1,
-            };
-            (cost, figures.latency.quality().min(figures.bandwidth.quality()))
-        };
-        let link = topology.host_link(device);
-        let unknown = LinkFigures::unknown();
-        Self {
-            to_host: leg(link.as_ref().map_or(&unknown, |link| &link.to_host)),
-            from_host: leg(link.as_ref().map_or(&unknown, |link| &link.from_host)),
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! A route as it stands in a table.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 use super::cost::Cost;
 use super::store::WayCost;
@@ -11,7 +12,7 @@ use crate::{End, Quality};
 /// A route of a [`RouteTable`]: a view that is copied freely.
 ///
 /// The figures are at hand. The way itself is put together when it is asked for, and allocates.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 #[non_exhaustive]
 pub struct RouteRef<'a> {
     /// How the bytes travel.
@@ -128,5 +129,19 @@ impl<'a> RouteRef<'a> {
                 stops
             }
         }
+    }
+}
+
+/// As [`Route`] is shown: the table stays out of sight.
+impl fmt::Debug for RouteRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_route(), formatter)
+    }
+}
+
+/// As [`Route`] is shown.
+impl fmt::Display for RouteRef<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.to_route(), formatter)
     }
 }
