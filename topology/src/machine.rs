@@ -15,6 +15,7 @@ mod figures;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod wires;
 
 /// What is known about one machine: its nodes, the links between them, and statements about pairs.
 ///

@@ -42,10 +42,8 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<(), Failure> {
     let machine = &described.machine;
     let (from, to) = (gpu(machine, &arguments.from)?, gpu(machine, &arguments.to)?);
     let topology = machine.topology();
-    let routes = RouteTable::build(&topology, &|_| true);
-    let nothing = || Failure::failed("the machine has no such GPUs");
-    let chosen = routes.route(from, to, arguments.bytes).ok_or_else(nothing)?;
-    let others = alternatives(&routes, from, to, arguments.bytes, chosen);
+    let (chosen, others) = choose(&topology, from, to, arguments.bytes)
+        .ok_or_else(|| Failure::failed("the machine has no such GPUs"))?;
     let case = Case { machine, topology: &topology, bytes: arguments.bytes, chosen, others };
     if arguments.json {
         return output::print_json(&case.report(described.warnings()));
@@ -56,20 +54,29 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<(), Failure> {
     output::print(&case.text())
 }
 
-/// The routes of the pair that were not chosen, best first; the way through the host among them.
-fn alternatives<'a>(
-    routes: &'a RouteTable,
+/// The best route with one relay at most, or with as many as it takes if one does not do; and the
+/// routes that were not chosen, best first, the way through the host among them.
+///
+/// Each relay spends the links of a GPU that takes no part. Ways over several are alternatives.
+fn choose(
+    topology: &GpuTopology,
     from: usize,
     to: usize,
     bytes: u64,
-    chosen: &Route,
-) -> Vec<&'a Route> {
-    let mut others: Vec<&Route> =
-        routes.routes(from, to).iter().chain(routes.host_route(from, to)).collect();
-    others.retain(|route| *route != chosen);
-    others.sort_by(|a, b| a.compare(b, bytes));
+) -> Option<(Route, Vec<Route>)> {
+    let near = RouteTable::build_within(topology, &|_| true, 1);
+    let far = RouteTable::build(topology, &|_| true);
+    let mut chosen = near.route(from, to, bytes)?.to_route();
+    let any = far.route(from, to, bytes)?.to_route();
+    if chosen.kind == RouteKind::HostMediated {
+        chosen = any;
+    }
+    let tables = [&near, &far].into_iter().flat_map(|table| table.routes(from, to));
+    let all = tables.chain(far.host_route(from, to)).map(|route| route.to_route());
+    let mut others: Vec<Route> = all.filter(|route| *route != chosen).collect();
+    others.sort_by(|a, b| a.compare(b, bytes).then_with(|| a.path.cmp(&b.path)));
     others.dedup();
-    others
+    Some((chosen, others))
 }
 
 /// A question and its answer.
@@ -77,8 +84,8 @@ struct Case<'a> {
     machine: &'a Machine,
     topology: &'a GpuTopology,
     bytes: u64,
-    chosen: &'a Route,
-    others: Vec<&'a Route>,
+    chosen: Route,
+    others: Vec<Route>,
 }
 
 impl Case<'_> {
@@ -101,8 +108,8 @@ impl Case<'_> {
     }
 
     fn report(&self, warnings: Vec<String>) -> Report {
-        let chosen = self.chosen;
-        let alternative = |route: &&Route| Alternative {
+        let chosen = &self.chosen;
+        let alternative = |route: &Route| Alternative {
             path: route.path.clone(),
             kind: route.kind.to_string(),
             class: self.class(route),
@@ -127,7 +134,7 @@ impl Case<'_> {
     }
 
     fn text(&self) -> String {
-        let mut lines = vec![self.line(self.chosen), format!("why: {}", self.reason())];
+        let mut lines = vec![self.line(&self.chosen), format!("why: {}", self.reason())];
         if !self.others.is_empty() {
             lines.push("instead:".to_owned());
             lines.extend(self.others.iter().map(|route| format!("  {}", self.line(route))));
@@ -164,6 +171,13 @@ impl Case<'_> {
         };
         let next_name = self.class(next);
         match (self.chosen.time_us(bytes), next.time_us(bytes)) {
+            (Some(ours), Some(theirs)) if theirs < ours => format!(
+                "{} us for {bytes} bytes; {} relays would do in {} us ({next_name}), but each \
+                 spends the links of a GPU that takes no part",
+                rounded(ours),
+                next.relays().len(),
+                rounded(theirs)
+            ),
             (Some(ours), Some(theirs)) => format!(
                 "{} us for {bytes} bytes; the next best ({next_name}) takes {} us",
                 rounded(ours),

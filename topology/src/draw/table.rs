@@ -34,7 +34,9 @@ impl Machine {
         let classes = self.classes();
         let mut text = layout(&self.class_rows(&classes));
         let topology = self.topology();
-        if !topology.connections().is_empty() {
+        let is_connected =
+            topology.devices().any(|from| topology.neighbors(from).first().is_some());
+        if is_connected {
             text.push('\n');
             text.push_str(&layout(&self.bandwidth_rows(&topology)));
         }

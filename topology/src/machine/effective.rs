@@ -1,10 +1,12 @@
 //! The machine as programs see it: devices, direct connections, and ways through the host.
 
+use std::collections::BTreeMap;
+
 use super::class::{Classes, peer_access};
 use super::{Machine, tree};
 use crate::{
-    Figure, GpuConnection, GpuTopology, HostLink, InterconnectType, Link, LinkFigures, Node,
-    NodeKind, PcieWidth, Statement,
+    End, Figure, GpuConnection, GpuTopology, HostLink, InterconnectType, Link, LinkFigures, Node,
+    NodeKind, PcieWidth, Statement, SwitchLink,
 };
 
 const VALID: &str = "the ends are different devices of the topology, and the kind is not empty";
@@ -13,20 +15,26 @@ impl Machine {
     /// The devices with their direct connections. GPU number `i` of [`gpus`](Self::gpus) is device
     /// `i`.
     ///
-    /// Fabric links are connections with peer access, unless a source denies it. Other pairs get a
-    /// connection of their class, with the bandwidth of the narrowest PCIe link that is known on
+    /// Fabric links are connections with peer access, unless a source denies it; NVSwitches are
+    /// switches, and their GPUs share them. Other pairs get a connection of their class, with the bandwidth of the narrowest PCIe link that is known on
     /// the way between, and peer access only where a source says that there is. A pair about which
     /// nothing is known gets no connection.
     #[expect(clippy::missing_panics_doc, reason = "every end is added before it is used")]
     pub fn topology(&self) -> GpuTopology {
         let mut topology = GpuTopology::new(0..self.gpus.len());
         let classes = Classes::new(&self.all);
+        let device_of: BTreeMap<usize, usize> =
+            self.gpus.iter().enumerate().map(|(device, &gpu)| (gpu, device)).collect();
+        self.add_nvswitches(&device_of, &mut topology);
         for (device, &gpu) in self.gpus.iter().enumerate() {
             topology.set_numa_node(device, self.all.nodes[gpu].numa_node()).expect(VALID);
             topology.set_host_link(self.host_link(device, gpu)).expect(VALID);
         }
         for (from, &from_gpu) in self.gpus.iter().enumerate() {
             for (to, &to_gpu) in self.gpus.iter().enumerate().filter(|&(to, _)| to != from) {
+                if topology.connection(from, to).is_some() {
+                    continue;
+                }
                 let ends = [(from, from_gpu), (to, to_gpu)];
                 if let Some(connection) = self.connection(&classes, ends) {
                     topology.set_connection(connection).expect(VALID);
@@ -34,6 +42,28 @@ impl Machine {
             }
         }
         topology
+    }
+
+    fn add_nvswitches(&self, device_of: &BTreeMap<usize, usize>, topology: &mut GpuTopology) {
+        let mut ends: BTreeMap<usize, End> =
+            device_of.iter().map(|(&gpu, &device)| (gpu, End::Device(device))).collect();
+        for (position, node) in self.all.nodes.iter().enumerate() {
+            if node.kind == NodeKind::NvSwitch {
+                ends.insert(position, End::Switch(topology.add_switch()));
+            }
+        }
+        for link in &self.all.links {
+            let (Some(&from), Some(&to)) = (ends.get(&link.from), ends.get(&link.to)) else {
+                continue;
+            };
+            let is_to_switch = matches!(from, End::Switch(_)) || matches!(to, End::Switch(_));
+            if is_to_switch && link.kind.implies_peer_access() {
+                let link = SwitchLink::new(from, to, link.kind)
+                    .with_bandwidth(link.bandwidth.clone())
+                    .with_latency(link.latency.clone());
+                topology.set_switch_link(link).expect(VALID);
+            }
+        }
     }
 
     fn connection(
@@ -92,7 +122,7 @@ impl Machine {
         all.and_then(|all| all.into_iter().reduce(narrower)).unwrap_or_default()
     }
 
-    fn between_sockets(&self, here: usize, there: usize) -> Option<Figure> {
+    pub(super) fn between_sockets(&self, here: usize, there: usize) -> Option<Figure> {
         let link = self.link(here, there).map(|link| link.bandwidth.clone());
         let cpu = self.all.nodes[here].architecture.as_deref();
         Some(
@@ -175,7 +205,7 @@ impl Node {
 
 /// What the PCIe link of a node carries at best. An idle card runs slower to save power, so what
 /// runs now says little.
-fn pcie_bandwidth(node: &Node) -> Figure {
+pub(super) fn pcie_bandwidth(node: &Node) -> Figure {
     match node.pcie_width() {
         PcieWidth { lanes: Some(_), .. } => node.pcie_kind().estimated_bandwidth(),
         // Some lanes may be missing or broken, so none are assumed.

@@ -100,6 +100,9 @@ fn add_switch(all: &mut Observations, behind: &BTreeMap<usize, u16>) {
     let implied = || Node { is_implied: true, ..Node::new(NodeKind::NvSwitch) };
     let switch = known.unwrap_or_else(|| all.add_node(implied()));
     for (&gpu, &links) in behind {
+        if all.links.iter().any(|link| (link.from, link.to) == (gpu, switch)) {
+            continue;
+        }
         all.add_link_both(link(gpu, switch, InterconnectType::NvLink { generation: None, links }));
     }
 }

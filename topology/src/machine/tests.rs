@@ -48,11 +48,11 @@ fn on_the_hybrid_cube_large_messages_go_over_one_nvlink_relay() {
     let topology = machine.topology();
     let bandwidth = topology.connection(0, 3).unwrap().bandwidth.clone();
     assert_eq!((bandwidth.value(), bandwidth.quality()), (Some(50.0), Quality::Estimated));
-    let routes = RouteTable::build(&topology, &|_| true);
+    let routes = RouteTable::build_within(&topology, &|_| true, 1);
     for (from, row) in CUBE.iter().enumerate() {
         for (to, &links) in row.iter().enumerate().filter(|&(to, _)| to != from) {
             let route = routes.route(from, to, 1 << 26).unwrap();
-            assert!(route.relays().len() <= 1, "{route:?}");
+            assert!(route.path().len() <= 3, "{route:?}");
             assert!(links > 0 || route.kind == RouteKind::MultiHop, "{route:?}");
         }
     }
@@ -76,6 +76,34 @@ fn more_nvlinks_than_a_gpu_can_have_lead_through_a_switch() {
     few.nodes.iter_mut().for_each(|node| node.nvlinks_up = Some(6));
     assert_eq!(merged(few).nodes().len(), 5);
     assert_eq!(merged(matrix(&rows)).nodes().len(), 4);
+}
+
+#[test]
+fn on_an_nvswitch_every_pair_is_direct_at_full_width() {
+    let rows: Vec<Vec<u16>> = vec![vec![18; 8]; 8];
+    let rows: Vec<&[u16]> = rows.iter().map(Vec::as_slice).collect();
+    let machine = merged(matrix(&rows));
+    let topology = machine.topology();
+    let routes = RouteTable::build(&topology, &|_| true);
+    for from in 0..8 {
+        for to in (0..8).filter(|&to| to != from) {
+            assert_eq!(topology.connection(from, to).unwrap().kind.class_name(), "NV18");
+            let route = routes.route(from, to, 1 << 30).unwrap();
+            assert_eq!((route.kind, route.bandwidth_gb_per_s), (RouteKind::Direct, Some(450.0)));
+        }
+    }
+    // All links of a GPU together, not those to one peer times seven.
+    assert_eq!(machine.max_flow_gb_per_s(0, 7).unwrap().gb_per_s, 450.0);
+    assert_eq!(machine.bisection_bandwidth_gb_per_s().unwrap().gb_per_s, 4.0 * 450.0);
+}
+
+#[test]
+fn gpus_on_one_switch_share_its_uplink() {
+    let machine = tree();
+    // GPU0 and GPU3 meet at the host bridge, over the uplink of the switch.
+    assert_eq!(machine.max_flow_gb_per_s(0, 3).unwrap().gb_per_s, 24.0);
+    let cut = machine.bisection_bandwidth_gb_per_s().unwrap();
+    assert_eq!(cut.gb_per_s, 24.0, "{cut:?}");
 }
 
 #[test]
