@@ -8,6 +8,8 @@
 //! The inventory is what the file shows: PCI devices with their bridges, and what drivers and
 //! libraries call them. `role` says which of them are GPUs and network interfaces.
 
+use std::collections::BTreeSet;
+
 use super::xml::{self, Element};
 use super::{Format, SourceError};
 use crate::{Node, NodeKind, Observations};
@@ -114,10 +116,14 @@ impl<'a> Reader<'a> {
 
     fn add_devices(&mut self, observed: &mut Observations) {
         let devices = &self.inventory.devices;
-        let lone_gpus = role::gpus_without_pci(devices);
-        let role = |at: &usize| {
-            let is_lone_gpu = lone_gpus.contains(at);
-            if is_lone_gpu { Some(NodeKind::Gpu) } else { role::of(&devices[*at]) }
+        // A driver's device out of place may be the same thing as a PCI device elsewhere.
+        let are_placed = self.numa.are_placed();
+        let lone_gpus =
+            if are_placed { role::gpus_without_pci(devices) } else { BTreeSet::default() };
+        let role = |at: &usize| match devices[*at].pci {
+            None if !are_placed => None,
+            None if lone_gpus.contains(at) => Some(NodeKind::Gpu),
+            _ => role::of(&devices[*at]),
         };
         let of_kind = |kind| (0..devices.len()).filter(move |at| role(at) == Some(kind));
         let mut gpus: Vec<usize> = of_kind(NodeKind::Gpu).collect();

@@ -78,7 +78,7 @@ fn listings(text: &str) -> Vec<Vec<(usize, &str)>> {
 fn add_nodes(drawing: &Drawing<'_>, observed: &mut Observations) {
     let mut tree = PciTree::default();
     let endpoints = functions::endpoints(drawing, &mut tree, observed);
-    let products = products(&endpoints);
+    let products = products(drawing, &endpoints);
     let of_kind = |kind| {
         let all = endpoints.iter().zip(&products);
         all.filter(move |(_, product)| product.as_ref().is_some_and(|p| p.kind == kind))
@@ -97,8 +97,10 @@ fn add_nodes(drawing: &Drawing<'_>, observed: &mut Observations) {
 }
 
 /// What each endpoint is. Virtual functions beside the function that they are of are left out.
-fn products(endpoints: &[Endpoint<'_>]) -> Vec<Option<Product>> {
-    let mut products: Vec<Option<Product>> = endpoints.iter().map(product).collect();
+fn products(drawing: &Drawing<'_>, endpoints: &[Endpoint<'_>]) -> Vec<Option<Product>> {
+    let has_names = drawing.functions.iter().any(|function| !function.name.is_empty());
+    let mut products: Vec<Option<Product>> =
+        endpoints.iter().map(|endpoint| product(endpoint, has_names)).collect();
     let mut by_bus: BTreeMap<(u32, u8), Vec<usize>> = BTreeMap::new();
     for (at, endpoint) in endpoints.iter().enumerate().filter(|(_, e)| !e.is_on_root_bus) {
         by_bus.entry((endpoint.address.domain, endpoint.address.bus)).or_default().push(at);
@@ -126,11 +128,11 @@ fn products(endpoints: &[Endpoint<'_>]) -> Vec<Option<Product>> {
     products
 }
 
-fn product(endpoint: &Endpoint<'_>) -> Option<Product> {
+fn product(endpoint: &Endpoint<'_>, has_names: bool) -> Option<Product> {
     if endpoint.name.is_empty() {
         // Without names the tree itself is what is known. What sits on a root bus is mostly the
-        // processor's own.
-        return (!endpoint.is_on_root_bus)
+        // processor's own. Where others have names, the line was cut.
+        return (!has_names && !endpoint.is_on_root_bus)
             .then_some(Product { kind: NodeKind::PciDevice, model: None });
     }
     product::of(endpoint.name, endpoint.address.function, endpoint.is_on_root_bus)

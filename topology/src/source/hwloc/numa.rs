@@ -88,6 +88,11 @@ impl NumaNodes {
         self.nodes.insert(number, NumaNode { cpus, memory, position: 0 });
     }
 
+    /// Whether what encloses a thing is near to it.
+    pub(super) const fn are_placed(&self) -> bool {
+        self.are_placed
+    }
+
     /// Position of the node of a NUMA node.
     pub(super) fn position(&self, number: u32) -> Option<usize> {
         self.nodes.get(&number).map(|node| node.position)
