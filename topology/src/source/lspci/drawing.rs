@@ -127,9 +127,12 @@ impl<'a> Drawing<'a> {
             let context = self.add_bus(Bus { domain, number: bus, last: bus, above, line: number });
             return self.follow(line, column + length, context, Awaited::default(), number);
         }
-        match rest.get(..2) {
-            Some("+-") => self.go_on(line, column, false, number),
-            Some("\\-") => self.go_on(line, column, true, number),
+        // Frames of tables in other output have more dashes.
+        match rest.as_bytes() {
+            [b'+' | b'\\', b'-', b'-' | b'=', ..] => Ok(()),
+            [branch @ (b'+' | b'\\'), b'-', ..] => {
+                self.go_on(line, column, *branch == b'\\', number)
+            }
             _ => Ok(()),
         }
     }
@@ -203,6 +206,7 @@ impl<'a> Drawing<'a> {
                     State::Below(context)
                 }
                 (State::Below(context), Token::Buses(buses)) => {
+                    awaited = Awaited::default();
                     State::Below(self.bus_of_branch(context, buses, number).ok_or(UNREADABLE)?)
                 }
                 (State::Below(context), Token::Device(device, function)) => {

@@ -11,7 +11,7 @@ pub(super) struct Product {
 }
 
 /// Words in names of functions that are part of a GPU's or network card, but neither.
-const OTHER_FUNCTIONS: [&str; 17] = [
+const OTHER_FUNCTIONS: [&str; 18] = [
     "audio",
     "usb",
     "ucsi",
@@ -26,6 +26,7 @@ const OTHER_FUNCTIONS: [&str; 17] = [
     " port",
     " dma",
     "management",
+    "flash recovery",
     "storage",
     "nvme",
     "memory controller",
@@ -74,7 +75,7 @@ pub(super) fn of(name: &str, function: u8, is_on_root_bus: bool) -> Option<Produ
     let (name, ids) = ids::split(name);
     let lower = name.to_ascii_lowercase();
     let vendor = Vendor::of(&lower, ids);
-    let is_gpu = |yes: bool| if yes { Some(NodeKind::Gpu) } else { None };
+    let is_gpu = |yes: bool| yes.then_some(NodeKind::Gpu);
     let is_other = OTHER_FUNCTIONS.iter().any(|word| lower.contains(word));
     let kind = if vendor == Vendor::Nvidia && is_nvswitch(name, &lower, ids) {
         Some(NodeKind::NvSwitch)
@@ -92,6 +93,7 @@ pub(super) fn of(name: &str, function: u8, is_on_root_bus: bool) -> Option<Produ
             Vendor::Intel if INTEL_GPUS.iter().any(|word| lower.contains(word)) => {
                 is_gpu(function == 0 && !is_on_root_bus)
             }
+            Vendor::Mellanox => Some(NodeKind::Nic),
             _ => NETWORK.iter().any(|word| lower.contains(word)).then_some(NodeKind::Nic),
         }
     }?;
