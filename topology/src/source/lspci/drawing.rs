@@ -54,8 +54,8 @@ pub(super) struct Drawing<'a> {
     pub(super) functions: Vec<Function<'a>>,
     /// Branches that go on, by column.
     open: BTreeMap<usize, Branch>,
-    /// How much further right the lines stand than the first one shows.
-    shift: usize,
+    /// How much further right the lines stand than the first one shows; less than zero if left.
+    shift: isize,
     /// Whether no line went on with the tree yet.
     is_at_start: bool,
 }
@@ -154,10 +154,11 @@ impl<'a> Drawing<'a> {
         if std::mem::take(&mut self.is_at_start) {
             self.shift = self.shift_of(line, column);
         }
-        let at = column.saturating_sub(self.shift);
+        let at = column.saturating_add_signed(-self.shift);
         // What is further right has ended, whatever this line is.
         self.open.split_off(&(at + 1));
-        let branch = self.open.get(&at).copied().filter(|_| self.bars_fit(line, column));
+        let branch = self.open.get(&at).copied();
+        let branch = branch.filter(|_| self.bars_fit(line, column, self.shift));
         let Some(branch) = branch else {
             self.open.remove(&at);
             return Err("this line does not fit to the tree above; it is left out");
@@ -169,19 +170,24 @@ impl<'a> Drawing<'a> {
         self.follow(line, column + 2, branch.context, awaited, number)
     }
 
-    /// A text whose ends were trimmed has lost the white space before its first line only.
-    fn shift_of(&self, line: &str, column: usize) -> usize {
-        let deepest = self.open.keys().next_back().copied().unwrap_or(column);
-        let shift = column.saturating_sub(deepest);
-        let is_blank = line.bytes().take(shift).all(|byte| byte == b' ');
-        if is_blank { shift } else { 0 }
+    /// Pasting may cost the first line its white space, or all others the space that they start
+    /// with.
+    fn shift_of(&self, line: &str, column: usize) -> isize {
+        let is_bus = line.get(column + 2..).is_some_and(|rest| rest.starts_with('['));
+        let fits = |(&open, branch): (&usize, &Branch)| {
+            let shift = column.wrapping_sub(open).cast_signed();
+            let is_alike = is_bus || !matches!(branch.context, Context::Forest);
+            (is_alike && self.bars_fit(line, column, shift)).then_some(shift)
+        };
+        let as_drawn = self.open.get_key_value(&column).and_then(fits);
+        as_drawn.or_else(|| self.open.iter().rev().find_map(fits)).unwrap_or(0)
     }
 
     /// Whether the `|` before a column are those of the open branches before it.
-    fn bars_fit(&self, line: &str, column: usize) -> bool {
+    fn bars_fit(&self, line: &str, column: usize, shift: isize) -> bool {
         let bars = line.bytes().take(column).enumerate().filter(|&(_, byte)| byte == b'|');
-        let open = self.open.keys().map(|&at| at + self.shift).take_while(|&at| at < column);
-        bars.map(|(at, _)| at).eq(open)
+        let open = self.open.keys().filter_map(|&at| at.checked_add_signed(shift));
+        bars.map(|(at, _)| at).eq(open.take_while(|&at| at < column))
     }
 
     /// Reads what is drawn in a line from a position on.
@@ -200,7 +206,7 @@ impl<'a> Drawing<'a> {
                 (State::Below(_) | State::Device(..), Token::End) => return Ok(()),
                 (State::Below(context), Token::Dash) => State::Below(context),
                 (State::Below(context), Token::Branch) => {
-                    let column = at.saturating_sub(self.shift);
+                    let column = at.saturating_add_signed(-self.shift);
                     self.open.insert(column, Branch { context, last: None });
                     awaited = Awaited { branch: Some(column), last: None };
                     State::Below(context)

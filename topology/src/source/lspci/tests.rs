@@ -168,7 +168,14 @@ fn quoted_indented_and_trimmed_trees_are_read() {
     let lines: Vec<&str> = MACHINE.trim_matches('\n').lines().collect();
     let quoted: String = lines.iter().map(|line| format!("> {line}\r\n")).collect();
     let indented: String = lines.iter().map(|line| format!("    {line}\n")).collect();
-    for text in [quoted, indented.trim_start().to_owned(), indented] {
+    let without_first_space: String = lines
+        .iter()
+        .map(|line| format!("  {}\n", line.strip_prefix(' ').unwrap_or(line)))
+        .collect();
+    let tabbed = quoted.replace("> ", "\t");
+    let noted = MACHINE.replace("40GB]\n", "40GB]   # GPU\n # a note\n");
+    let trimmed = indented.trim_start().to_owned();
+    for text in [quoted, tabbed, indented, trimmed, without_first_space, noted] {
         assert_eq!(clean(&text).nodes, clean(MACHINE).nodes, "{text}");
     }
 }

@@ -43,7 +43,9 @@ pub(super) fn next(line: &str, at: usize) -> (Token<'_>, usize) {
         return (Token::Dash, at + 1);
     }
     if rest.starts_with(' ') {
-        return (Token::Name(rest.trim()), line.len());
+        // People write what they know behind names.
+        let name = rest.trim().split("  #").next().unwrap_or("").trim_end();
+        return (Token::Name(name), line.len());
     }
     if let Some((buses, length)) = buses(rest) {
         return (Token::Buses(buses), at + length);
@@ -82,12 +84,12 @@ pub(super) fn start_in_the_middle(rest: &str) -> Option<(u32, u8, usize)> {
     Some((hexadecimal(domain, 4..=8)?, u8::try_from(hexadecimal(bus, 2..=2)?).ok()?, length))
 }
 
-/// A line without the marks of a quotation.
+/// A line without the marks of a quotation, or tabs before it.
 pub(super) fn without_quote_marks(mut line: &str) -> &str {
     while let Some(rest) = line.strip_prefix('>') {
         line = rest.strip_prefix(' ').unwrap_or(rest);
     }
-    line
+    line.trim_start_matches('\t')
 }
 
 fn buses(rest: &str) -> Option<(Buses, usize)> {
