@@ -82,7 +82,6 @@ impl<'a> Inventory<'a> {
             "Bridge" => around.place = self.bridge(object, around, observed),
             "PCIDev" => around.device = Some(self.pci_device(object, around, observed)),
             "OSDev" => around.device = Some(self.os_device(object, around)),
-            "Misc" => return,
             _ => {
                 if children(object).any(is_io) {
                     self.localities.push(numa.locality(object));

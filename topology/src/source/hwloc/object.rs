@@ -11,9 +11,11 @@ pub(super) fn kind(object: &Element) -> &str {
 }
 
 /// Whether it is a device, or a note on another object, rather than a part of the machine that
-/// has CPUs or memory.
+/// has CPUs or memory. In version 1 a note may enclose such parts; it has their CPUs then.
 pub(super) fn is_io(object: &Element) -> bool {
-    matches!(kind(object), "Bridge" | "PCIDev" | "OSDev" | "Misc")
+    let kind = kind(object);
+    matches!(kind, "Bridge" | "PCIDev" | "OSDev")
+        || kind == "Misc" && object.attribute("cpuset").is_none()
 }
 
 /// The objects directly in an element.
