@@ -1,5 +1,7 @@
 //! Network interfaces as nodes.
 
+use std::collections::BTreeSet;
+
 use super::inventory::Device;
 use super::object::info;
 use super::os_device::{OsDevice, OsKind};
@@ -11,11 +13,11 @@ pub(super) fn node(device: &Device<'_>) -> Node {
     let mut named: Vec<&OsDevice<'_>> =
         device.os_devices.iter().filter(|os_device| os_device.kind.is_network()).collect();
     named.sort_by_key(|os_device| os_device.kind != OsKind::OpenFabrics);
+    let mut seen = BTreeSet::new();
+    named.retain(|os_device| seen.insert(os_device.name));
     let mut node = Node::new(NodeKind::Nic);
     for os_device in named {
-        if node.labels.iter().all(|label| label.name != os_device.name) {
-            node = node.labelled(Tool::Os, os_device.name);
-        }
+        node = node.labelled(Tool::Os, os_device.name);
     }
     node.model =
         device.pci.and_then(|pci| info(pci, "PCIDevice")).map(str::to_owned).or_else(|| {
