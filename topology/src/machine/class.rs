@@ -68,8 +68,7 @@ impl<'a> Classes<'a> {
     }
 
     fn through_tree(&self, from: usize, to: usize) -> Option<InterconnectType> {
-        let path = tree::path(self.all, from, to)?;
-        Some(tree_class(self.all, &path))
+        tree_class(self.all, &tree::path(self.all, from, to)?)
     }
 }
 
@@ -78,30 +77,27 @@ const fn is_vague(class: InterconnectType) -> bool {
     matches!(class, InterconnectType::Pcie { .. } | InterconnectType::Unknown)
 }
 
-/// The class of a way through the tree.
-fn tree_class(all: &Observations, path: &TreePath) -> InterconnectType {
-    let Some(top) = path.top else { return InterconnectType::System };
-    match all.nodes[top].kind {
+/// The class of a way through the tree; nothing where it leaves what is known of the tree.
+fn tree_class(all: &Observations, path: &TreePath) -> Option<InterconnectType> {
+    let below = [path.up.last(), path.down.first()];
+    let all_below =
+        |kind: NodeKind| below.iter().all(|at| at.is_some_and(|&at| all.nodes[at].kind == kind));
+    let Some(top) = path.top else {
+        return all_below(NodeKind::NumaNode).then_some(InterconnectType::System);
+    };
+    Some(match all.nodes[top].kind {
         NodeKind::HostBridge => InterconnectType::HostBridge,
-        NodeKind::NumaNode => {
-            let below = [path.up.last(), path.down.first()];
-            let has_bridge = |at: Option<&usize>| {
-                at.is_some_and(|&at| all.nodes[at].kind == NodeKind::HostBridge)
-            };
-            if below.into_iter().all(has_bridge) {
-                InterconnectType::Node
-            } else if all.nodes[top].label(Tool::Kfd).is_some() {
-                // AMD's driver shows neither switches nor host bridges.
-                InterconnectType::Pcie { generation: None, lanes: None }
-            } else {
-                // NCCL shows switches, and counts every way through the CPU as this.
-                InterconnectType::HostBridge
-            }
+        NodeKind::NumaNode if all_below(NodeKind::HostBridge) => InterconnectType::Node,
+        // AMD's driver shows neither switches nor host bridges.
+        NodeKind::NumaNode if all.nodes[top].label(Tool::Kfd).is_some() => {
+            InterconnectType::Pcie { generation: None, lanes: None }
         }
+        // NCCL shows switches, and counts every way through the CPU as this.
+        NodeKind::NumaNode => InterconnectType::HostBridge,
         // The ports of one card, or two devices on one switch.
         _ if path.up.len() == 1 && path.down.len() == 1 => InterconnectType::PcieSwitch,
         _ => InterconnectType::PcieSwitches,
-    }
+    })
 }
 
 /// Whether reading and writing are supported, as far as they are stated.

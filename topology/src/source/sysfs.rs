@@ -266,7 +266,11 @@ impl<'t> Reader<'t> {
         }
         let all = &mut self.all;
         let position = *self.bridges.entry(device.root).or_insert_with(|| {
-            all.add_node(Node::new(NodeKind::HostBridge).labelled(Tool::Os, device.root))
+            let mut node = Node::new(NodeKind::HostBridge).labelled(Tool::Os, device.root);
+            // Its bus stands for it.
+            let bus = device.root.strip_prefix("pci").map(|bus| format!("{bus}:00.0"));
+            node.pci = bus.and_then(|address| address.parse().ok());
+            all.add_node(node)
         });
         Some(position)
     }

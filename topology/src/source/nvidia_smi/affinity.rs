@@ -45,8 +45,10 @@ pub(super) fn read<C>(
 fn fits<C>(header: &Header, row: &Row<C>) -> bool {
     let due = header.trailing.len();
     if row.is_tabbed {
+        // The affinity may have been written over the last cell, but something is left of it.
+        let has_affinity = row.rest.first().is_some_and(|part| part.contains(is_digit));
         let is_divided = due < 3 || row.rest.get(2).is_some_and(String::is_empty);
-        return is_divided && row.rest.len() == due + usize::from(due == 3);
+        return has_affinity && is_divided && row.rest.len() == due + usize::from(due == 3);
     }
     row.rest.len() == due && row.rest.first().is_some_and(|cpus| numbers(cpus).is_some())
 }
@@ -106,4 +108,8 @@ fn numbers(text: &str) -> Option<Vec<u32>> {
 
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+const fn is_digit(letter: char) -> bool {
+    letter.is_ascii_digit()
 }
