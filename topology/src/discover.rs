@@ -1,7 +1,6 @@
 //! What this machine says about itself: sysfs and AMD's kernel driver read directly, and the tools
 //! that are installed asked.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs};
@@ -38,7 +37,7 @@ pub struct DiscoverOptions {
 /// `/sys`, the folders of the environment variable `PATH`, and ten seconds.
 impl Default for DiscoverOptions {
     fn default() -> Self {
-        let path = env::var_os("PATH").unwrap_or_else(OsString::new);
+        let path = env::var_os("PATH").unwrap_or_default();
         Self {
             sysfs: PathBuf::from("/sys"),
             search_path: env::split_paths(&path).collect(),

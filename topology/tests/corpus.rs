@@ -3,7 +3,7 @@
 //! The facts are transcribed by hand into the tables of the modules below. The corpus lies beside
 //! the project and is no part of it; without it the tests say so and pass.
 
-#![allow(missing_docs, reason = "a test")]
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 //! their cells glued, and bytes made unreadable. What is then read must be what the whole text
 //! says, or be left out.
 
-#![allow(missing_docs, reason = "a test")]
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::fs;

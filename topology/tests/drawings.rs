@@ -4,7 +4,7 @@
 //! cargo test -p hopwise-topology --test drawings && ls target/drawings
 //! ```
 
-#![allow(missing_docs, reason = "a test")]
+#![allow(missing_docs, clippy::print_stdout, clippy::unwrap_used, reason = "a test")]
 
 use std::fs;
 use std::path::PathBuf;

@@ -34,8 +34,7 @@ impl Machine {
         let classes = self.classes();
         let mut text = layout(&self.class_rows(&classes));
         let topology = self.topology();
-        let is_connected =
-            topology.devices().any(|from| topology.neighbors(from).first().is_some());
+        let is_connected = topology.devices().any(|from| !topology.neighbors(from).is_empty());
         if is_connected {
             text.push('\n');
             text.push_str(&layout(&self.bandwidth_rows(&topology)));

@@ -16,7 +16,7 @@ pub(super) fn merge(sources: &[Said<'_>], groups: &Groups, merged: &mut Observat
 }
 
 fn merge_links(sources: &[Said<'_>], groups: &Groups, merged: &mut Observations) {
-    let mut stated: BTreeMap<(usize, usize, u8), Vec<(Format, &Link)>> = BTreeMap::new();
+    let mut stated = BTreeMap::<_, Vec<(Format, &Link)>>::new();
     for (number, said) in sources.iter().enumerate() {
         for link in &said.observations.links {
             let from = groups.group((number, link.from));

@@ -86,10 +86,11 @@ impl FileTree {
             let path = if prefix.is_empty() { name } else { format!("{prefix}/{name}") };
             if kind.is_dir() && levels_left > 0 && wanted(Entry::Directory(&path)) {
                 self.read_below(&entry.path(), &path, levels_left - 1, entries_left, wanted);
-            } else if kind.is_file() && wanted(Entry::File(&path)) {
-                if let Ok(text) = read_file(&entry.path()) {
-                    self.insert(path, text);
-                }
+            } else if kind.is_file()
+                && wanted(Entry::File(&path))
+                && let Ok(text) = read_file(&entry.path())
+            {
+                self.insert(path, text);
             }
         }
     }
