@@ -1,21 +1,23 @@
-//! The link graph of a multi-GPU machine: figures with provenance, routes, drawing.
+//! What is connected to what in a multi-GPU machine: what tools print, read and joined; a link
+//! graph whose figures have a provenance; routes, flow, drawings.
 //!
 //! ```text
-//!   facts about devices ----- estimate --+
-//!   our own JSON ------------ from_json -+--> GpuTopology --> RouteTable --> Route
-//!   by hand ----------- set_connection --+        |
-//!                                                 +--> table, bisection bandwidth, maximum flow
+//!   text, directories -- read_text, read_path --> Reading --+
+//!   this machine ------- discover -----------> Reading -----+--> Machine --+--> table, tree,
+//!                                                                          |    DOT, SVG, JSON
+//!   facts about devices -- estimate --+                     topology() ----+    changes_since
+//!   by hand -------- set_connection --+--> GpuTopology --> RouteTable --> Route
+//!                                               |
+//!                                               +--> max flow, bisection bandwidth
 //! ```
 //!
-//! - [`GpuTopology`] holds the devices of one machine, the directed links between them, their links
-//!   to the host, and the switches that join them.
+//! - [`Machine`] is everything that the sources about one machine say, joined.
+//! - [`GpuTopology`] holds the devices of one machine, the directed links and switches between
+//!   them, and their links to the host: what programs use.
 //! - Every [`Figure`] knows where it comes from. An unknown figure is neither zero nor "no link",
 //!   and is never the best; an estimate never looks like a measurement.
 //! - [`RouteTable`] holds the best routes between all devices: true shortest paths, which go
 //!   through other devices where that is faster and allowed.
-//! - Text that machines print (`nvidia-smi`, topology XML, sysfs, ...) is to be read by modules
-//!   under `source`: pure functions from text to observations, which a `merge` joins into one
-//!   topology. The order of [`Quality`] decides there which figure stands.
 //!
 //! ```
 //! use hopwise_topology::{

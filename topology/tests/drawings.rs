@@ -47,6 +47,26 @@ fn assert_well_formed(name: &str, text: &str) {
     assert_eq!(depth, 0, "{name}");
 }
 
+/// The drawings of the README are those of our fixtures as they are drawn now.
+///
+/// To write them anew: `HOPWISE_WRITE_IMAGES=1 cargo test -p hopwise-topology --test drawings`.
+#[test]
+fn the_images_of_the_readme_are_up_to_date() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    for name in ["hybrid-cube", "nvswitch"] {
+        let fixture = root.join(format!("tests/fixtures/{name}.txt"));
+        let machine = Machine::merge(&read_path(&fixture, None).unwrap());
+        assert_eq!(machine.warnings(), [], "{name}");
+        let svg = machine.svg();
+        assert_well_formed(name, &svg);
+        let image = root.join(format!("../docs/images/{name}.svg"));
+        if std::env::var_os("HOPWISE_WRITE_IMAGES").is_some() {
+            fs::write(&image, &svg).unwrap();
+        }
+        assert_eq!(fs::read_to_string(&image).unwrap(), svg, "{name} is out of date");
+    }
+}
+
 #[test]
 fn recorded_machines_are_drawn() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));

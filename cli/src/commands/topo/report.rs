@@ -1,7 +1,8 @@
 //! What `topo --json` prints: the machine as a program wants it.
 
 use hopwise_topology::{
-    ChannelGraph, Figure, Link, Machine, NodeKind, PcieWidth, Provenance, Quality,
+    Bisection, BisectionBound, ChannelGraph, Figure, Link, Machine, NodeKind, PcieWidth,
+    Provenance, Quality,
 };
 use serde::Serialize;
 
@@ -22,10 +23,19 @@ pub(super) struct Report<'a> {
     links: Vec<LinkEntry>,
     /// For each ordered pair of GPUs; null where nothing is said.
     peer_access: Vec<Vec<Option<bool>>>,
+    /// Null where no wire is known.
+    bisection: Option<BisectionEntry>,
     switches: usize,
     #[serde(skip_serializing_if = "<[ChannelGraph]>::is_empty")]
     channel_graphs: &'a [ChannelGraph],
     warnings: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct BisectionEntry {
+    gb_per_s: f64,
+    /// `exact`, `at most`, `at least` or `unknown`.
+    bound: &'static str,
 }
 
 #[derive(Serialize)]
@@ -76,10 +86,23 @@ impl<'a> Report<'a> {
             devices: machine.gpus().iter().map(|&gpu| Device::new(machine, gpu)).collect(),
             links: machine.links().iter().map(|link| LinkEntry::new(machine, link)).collect(),
             peer_access: machine.gpus().iter().map(|&gpu| access(gpu).collect()).collect(),
+            bisection: machine.bisection_bandwidth_gb_per_s().and_then(BisectionEntry::new),
             switches: nodes.iter().filter(|node| is_switch(node.kind)).count(),
             channel_graphs: machine.channel_graphs(),
             warnings: described.warnings(),
         }
+    }
+}
+
+impl BisectionEntry {
+    fn new(found: Bisection) -> Option<Self> {
+        let bound = match found.bound {
+            BisectionBound::Exact => "exact",
+            BisectionBound::AtMost => "at most",
+            BisectionBound::AtLeast => "at least",
+            BisectionBound::Neither => "unknown",
+        };
+        (found.gb_per_s > 0.0).then_some(Self { gb_per_s: found.gb_per_s, bound })
     }
 }
 

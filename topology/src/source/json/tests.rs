@@ -86,3 +86,12 @@ fn positions_that_are_no_nodes_are_refused() {
         assert!(error.contains(expected), "{error} lacks {expected}");
     }
 }
+
+#[test]
+fn the_example_of_the_documentation_is_read() {
+    let page = include_str!("../../../../docs/machine-json.md");
+    let example = page.split("```json").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let machine = Machine::merge(&read_text(example, None).unwrap());
+    assert_eq!(machine.classes()[0], ["X", "NV12"]);
+    assert_eq!(machine.warnings(), []);
+}

@@ -33,3 +33,9 @@ fn a_broken_manifest_is_said() {
     let offences = found(check, &[("core/Cargo.toml", "[")]);
     assert!(offences[0].starts_with("core/Cargo.toml: is no TOML: "), "{offences:?}");
 }
+
+#[test]
+fn a_workspace_of_its_own_is_left_alone() {
+    let manifest = "[workspace]\n[dependencies]\na = \"1\"\n";
+    assert_eq!(found(check, &[("fuzz/Cargo.toml", manifest)]), [""; 0]);
+}
