@@ -23,14 +23,14 @@ fn machine() -> TempDir {
         link(r#""from": 1, "to": 2"#, 12, 300.0, 2.0),
         link(r#""from": 0, "to": 2"#, 1, 25.0, 1.0),
     ];
-    let folder = tempdir().unwrap();
+    let folder = tempdir().expect("a temporary folder");
     let text = format!(
         r#"{{ "format": "hopwise-topology", "version": 1,
               "devices": [{{ "index": 0 }}, {{ "index": 1 }}, {{ "index": 2 }}],
               "connections": [{}] }}"#,
         links.join(",")
     );
-    fs::write(folder.path().join("t.json"), text).unwrap();
+    fs::write(folder.path().join("t.json"), text).expect("it can be written");
     folder
 }
 
