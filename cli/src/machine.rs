@@ -9,6 +9,8 @@ use hopwise_topology::{
 
 use crate::failure::Failure;
 
+mod drivers;
+
 /// Bytes of standard input, at most; one more than a file may have, so that a longer one is told.
 const MOST_INPUT_BYTES: u64 = (64 << 20) + 1;
 
@@ -45,7 +47,8 @@ impl Described {
 /// Reads the files; looks at this machine if there are none.
 pub(crate) fn read(files: &[PathBuf], format: Option<Format>) -> Result<Described, Failure> {
     if files.is_empty() {
-        let found = discover(&DiscoverOptions::default());
+        let mut found = discover(&DiscoverOptions::default());
+        found.readings.extend(drivers::reading());
         return Ok(Described::new(&found.readings, found.problems));
     }
     let mut readings = Vec::new();

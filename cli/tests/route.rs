@@ -49,6 +49,8 @@ fn small_and_large_messages_go_different_ways() {
     assert!((large["time_us"].as_f64().unwrap() - expected).abs() < 1e-6, "{large}");
     assert_eq!(large["alternatives"][0]["path"], serde_json::json!([0, 2]));
     assert_eq!(large["alternatives"][1]["class"], "HOST");
+    assert_eq!(large["failover"][0]["path"], serde_json::json!([0, 2]));
+    assert_eq!(large["failover"][1]["class"], "HOST");
 }
 
 #[test]

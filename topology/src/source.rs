@@ -60,10 +60,12 @@ pub enum Format {
     XpuSmi,
     /// TACCL's and MSCCL's profiles of a machine, in JSON.
     Msccl,
+    /// What a driver says when it is asked; never read from a text.
+    Driver,
 }
 
 impl Format {
-    /// All formats.
+    /// All formats that can be read.
     pub const ALL: [Self; 13] = [
         Self::Json,
         Self::NvidiaSmiTopo,
@@ -96,6 +98,7 @@ impl Format {
             Self::Lspci => "lspci",
             Self::XpuSmi => "xpu-smi",
             Self::Msccl => "msccl",
+            Self::Driver => "driver",
         }
     }
 
@@ -111,7 +114,7 @@ impl Format {
             Self::AmdSmi => amd_smi::recognizes(text),
             Self::Kfd => kfd::recognizes(text),
             Self::HwlocXml => hwloc::recognizes(text),
-            Self::Sysfs => false, // a directory only
+            Self::Sysfs | Self::Driver => false, // no texts
             Self::Lspci => lspci::recognizes(text),
             Self::XpuSmi => xpu_smi::recognizes(text),
             Self::Msccl => taccl::recognizes(text),
@@ -130,7 +133,11 @@ impl Format {
             Self::Kfd => kfd::read_text(text),
             Self::HwlocXml => hwloc::read(text),
             Self::Sysfs => {
-                Err(SourceError::new(self, None, "sysfs is a directory, not a text; give its root"))
+                let reason = "sysfs is a directory, not a text; give its root";
+                Err(SourceError::new(self, None, reason))
+            }
+            Self::Driver => {
+                Err(SourceError::new(self, None, "drivers are asked, not read; give a text"))
             }
             Self::Lspci => lspci::read(text),
             Self::XpuSmi => xpu_smi::read(text),

@@ -23,6 +23,8 @@ struct Report {
     quality: String,
     reason: String,
     alternatives: Vec<Alternative>,
+    /// Ways that share no link with the chosen one nor with each other, for use when links fail.
+    failover: Vec<Alternative>,
     warnings: Vec<String>,
 }
 
@@ -44,7 +46,10 @@ pub(crate) fn run(arguments: &RouteArguments) -> Result<(), Failure> {
     let topology = machine.topology();
     let (chosen, others) = choose(&topology, from, to, arguments.bytes)
         .ok_or_else(|| Failure::failed("the machine has no such GPUs"))?;
-    let case = Case { machine, topology: &topology, bytes: arguments.bytes, chosen, others };
+    let table = RouteTable::build(&topology, &|_| true);
+    let failover = failover(&table, from, to, arguments.bytes, &chosen);
+    let case =
+        Case { failover, machine, topology: &topology, bytes: arguments.bytes, chosen, others };
     if arguments.json {
         return output::print_json(&case.report(described.warnings()));
     }
@@ -79,6 +84,19 @@ fn choose(
     Some((chosen, others))
 }
 
+/// At most three routes over other links than the chosen one's, the way through the host last.
+fn failover(table: &RouteTable, from: usize, to: usize, bytes: u64, chosen: &Route) -> Vec<Route> {
+    if chosen.kind == RouteKind::SameDevice {
+        return Vec::new();
+    }
+    let used = chosen.links();
+    let shares = |route: &Route| {
+        route.links().iter().any(|(a, b)| used.contains(&(*a, *b)) || used.contains(&(*b, *a)))
+    };
+    let routes = table.disjoint_routes(from, to, bytes, 4).into_iter();
+    routes.filter(|route| route != chosen && !shares(route)).take(3).collect()
+}
+
 /// A question and its answer.
 struct Case<'a> {
     machine: &'a Machine,
@@ -86,6 +104,7 @@ struct Case<'a> {
     bytes: u64,
     chosen: Route,
     others: Vec<Route>,
+    failover: Vec<Route>,
 }
 
 impl Case<'_> {
@@ -129,6 +148,7 @@ impl Case<'_> {
             quality: format!("{:?}", chosen.quality).to_lowercase(),
             reason: self.reason(),
             alternatives: self.others.iter().map(alternative).collect(),
+            failover: self.failover.iter().map(alternative).collect(),
             warnings,
         }
     }
@@ -138,6 +158,10 @@ impl Case<'_> {
         if !self.others.is_empty() {
             lines.push("instead:".to_owned());
             lines.extend(self.others.iter().map(|route| format!("  {}", self.line(route))));
+        }
+        if !self.failover.is_empty() {
+            lines.push("if its links fail:".to_owned());
+            lines.extend(self.failover.iter().map(|route| format!("  {}", self.line(route))));
         }
         lines.join("\n")
     }
