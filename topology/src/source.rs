@@ -11,11 +11,16 @@ use crate::Observations;
 pub use file_tree::{Entry, FileTree, FileTreeError};
 pub use input::{ReadError, read_bytes, read_path};
 
+mod amd_matrix;
+mod claims;
+mod fact;
 mod file_tree;
-mod gpu_tables;
 mod input;
+mod located_json;
+mod matrix_text;
 mod pci_tree;
 mod text;
+mod tool_message;
 mod xml;
 
 mod amd_smi;

@@ -1,130 +1,109 @@
-//! `amd-smi topology`, as text or JSON. GPUs are known by PCI address.
+//! `amd-smi topology`, as text or JSON.
 
-use serde_json::Value;
-
-use super::gpu_tables;
-use super::text::{lines, without_escapes};
+use super::amd_matrix::Entry;
+use super::claims::Claims;
+use super::located_json::Document;
+use super::tool_message::{self, ToolMessage};
 use super::{Format, SourceError};
-use crate::{
-    Figure, InterconnectType, Node, NodeKind, Observations, Pair, PciAddress, PeerCapability,
-    PeerStatus, Statement, Tool,
-};
+use crate::{Node, NodeKind, Observations, PciAddress, Tool};
 
+mod json;
+mod tables;
 #[cfg(test)]
 mod tests;
 
-/// GPUs that a text may name, at most.
-const MOST_GPUS: usize = 1024;
+/// Whose figures these are.
+const TOOL: &str = "amd-smi";
 
-/// Whether the text has amd-smi's titles or keys.
+const REMEDY: &str = "give what `amd-smi topology` prints, with or without `--json`";
+
+const MESSAGES: [ToolMessage; 5] = [
+    ToolMessage {
+        parts: &["amd-smi", "not found"],
+        remedy: "install ROCm, or call /opt/rocm/bin/amd-smi",
+    },
+    ToolMessage {
+        parts: &["amd-smi", "no such file"],
+        remedy: "install ROCm, or call /opt/rocm/bin/amd-smi",
+    },
+    ToolMessage {
+        parts: &["unable to get devices, driver not initialized"],
+        remedy: "load the driver: modprobe amdgpu",
+    },
+    ToolMessage {
+        parts: &["unable to detect any gpu devices"],
+        remedy: "load the driver: modprobe amdgpu",
+    },
+    ToolMessage {
+        parts: &["amdsmi_status_"],
+        remedy: "see that the driver is loaded and /dev/kfd can be opened",
+    },
+];
+
+/// Whether the text looks like it.
 pub(super) fn recognizes(text: &str) -> bool {
-    let tables = ["ACCESS TABLE:", "WEIGHT TABLE:", "HOPS TABLE:", "LINK TYPE TABLE:"];
-    tables.iter().any(|title| text.contains(title))
-        || (text.contains("\"bdf\"") && text.contains("\"link_type\""))
+    tables::is_in(text) || json::is_in(text) || tool_message::is_in(text, &MESSAGES)
 }
 
-/// Reads the tables, or the JSON.
+/// Reads it.
 pub(super) fn read(text: &str) -> Result<Observations, SourceError> {
-    if text.trim_start().starts_with(['[', '{']) {
-        return read_json(text);
-    }
-    let plain = without_escapes(text);
-    let mut all = Observations::default();
-    let names = gpu_tables::read(&lines(&plain), &address, "amd-smi", &mut all);
-    for name in names.iter().take(MOST_GPUS) {
-        let mut node = Node::new(NodeKind::Gpu);
-        node.pci = name.parse().ok();
-        all.add_node(node);
-    }
-    if all.nodes.is_empty() || names.len() > MOST_GPUS {
-        return Err(nothing());
-    }
-    Ok(all)
-}
-
-fn nothing() -> SourceError {
-    let reason = "no table of GPUs was found; give the whole output of `amd-smi topology`";
-    SourceError::new(Format::AmdSmi, None, reason)
-}
-
-/// A PCI address with its domain, as headers and rows name a GPU.
-fn address(word: &str) -> Option<String> {
-    let address: PciAddress = word.parse().ok()?;
-    (word.matches(':').count() == 2).then(|| address.to_string())
-}
-
-/// Reads a list with an object for each GPU, which lists its links.
-fn read_json(text: &str) -> Result<Observations, SourceError> {
-    let document: Value = serde_json::from_str(text).map_err(|error| {
-        let reason = format!("{error}; give the whole output of `amd-smi topology --json`");
-        SourceError::new(Format::AmdSmi, error.line(), reason)
-    })?;
-    let list =
-        document.as_array().or_else(|| document.as_object()?.values().find_map(Value::as_array));
-    let gpus: Vec<&Value> =
-        list.into_iter().flatten().filter(|gpu| pci(gpu).is_some()).take(MOST_GPUS).collect();
-    if gpus.is_empty() {
-        return Err(nothing());
-    }
-    let mut all = Observations::default();
-    for gpu in &gpus {
-        let mut node = Node::new(NodeKind::Gpu);
-        if let Some(number) = number(&gpu["gpu"]) {
-            node = node.labelled(Tool::RocmSmi, format!("GPU{number}"));
-        }
-        node.pci = pci(gpu);
-        all.add_node(node);
-    }
-    for (from, gpu) in gpus.iter().enumerate() {
-        for link in gpu["links"].as_array().into_iter().flatten() {
-            let Some(to) = gpus.iter().position(|other| pci(other) == pci(link)) else {
-                all.warn(None, format!("a link of GPU {from} leads to no GPU of the list"));
-                continue;
-            };
-            if from != to {
-                let statements = statements(link);
-                let pair = |statement| Pair { from, to, statement, line: None };
-                all.pairs.extend(statements.into_iter().map(pair));
+    let mut observations = Observations::default();
+    if json::is_in(text) {
+        let document = Document::new(text);
+        let error = json::read(&document, &mut observations);
+        match error {
+            Some(error) if observations.nodes.is_empty() => {
+                return Err(SourceError::new(
+                    Format::AmdSmi,
+                    error.line,
+                    format!(
+                        "{}; give the whole of what `amd-smi topology --json` prints",
+                        error.reason
+                    ),
+                ));
             }
+            Some(error) => observations.warn(error.line, error.reason),
+            None => {}
+        }
+    } else {
+        tables::read(text, &mut observations);
+    }
+    if observations.nodes.is_empty() {
+        return Err(tool_message::nothing_to_read(Format::AmdSmi, text, &MESSAGES, REMEDY));
+    }
+    observations.warnings.sort();
+    Ok(observations)
+}
+
+/// A GPU as far as it is known.
+#[derive(Clone, Debug, Default)]
+struct Gpu {
+    number: Option<u32>,
+    pci: Option<PciAddress>,
+    uuid: Option<String>,
+}
+
+impl Gpu {
+    fn node(self) -> Node {
+        let node = Node { pci: self.pci, uuid: self.uuid, ..Node::new(NodeKind::Gpu) };
+        match self.number {
+            Some(number) => node.labelled(Tool::RocmSmi, format!("GPU{number}")),
+            None => node,
         }
     }
-    Ok(all)
 }
 
-fn pci(entry: &Value) -> Option<PciAddress> {
-    entry["bdf"].as_str()?.parse().ok()
-}
-
-fn number(value: &Value) -> Option<u32> {
-    let number = value.as_u64().and_then(|number| u32::try_from(number).ok());
-    number.or_else(|| value.as_str()?.parse().ok())
-}
-
-/// What an entry says about its link.
-fn statements(link: &Value) -> Vec<Statement> {
-    let class = match link["link_type"].as_str() {
-        Some("XGMI") => Some(InterconnectType::InfinityFabric { links: 1 }),
-        Some("PCIE") => Some(InterconnectType::Pcie { generation: None, lanes: None }),
-        _ => None,
-    };
-    let status = match link["link_status"].as_str() {
-        Some("ENABLED") => Some(PeerStatus::Supported),
-        Some("DISABLED") => Some(PeerStatus::NotSupported),
-        _ => None,
-    };
-    let known = |value: &Value| number(value).filter(|&number| number > 0);
-    let bandwidth = link["bandwidth"].as_str().and_then(gpu_tables::range);
-    let bandwidth =
-        bandwidth.and_then(|most| Figure::reported(f64::from(most) / 1000.0, "amd-smi").ok());
-    let capability = PeerCapability::Read;
-    [
-        class.map(Statement::Class),
-        status.map(|status| Statement::Peer { capability, status }),
-        known(&link["num_hops"]).map(Statement::Hops),
-        known(&link["weight"]).map(Statement::Weight),
-        bandwidth.map(Statement::Bandwidth),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+/// Adds what is said about pairs of GPUs, which `position` finds.
+fn put_entries<L>(
+    entries: impl IntoIterator<Item = Entry<L>>,
+    position: impl Fn(&L) -> Option<usize>,
+    observations: &mut Observations,
+) {
+    let mut claims = Claims::default();
+    for Entry { from, to, statement, line } in entries {
+        if let (Some(from), Some(to)) = (position(&from), position(&to)) {
+            claims.add(from, to, statement, line);
+        }
+    }
+    claims.finish(observations);
 }
