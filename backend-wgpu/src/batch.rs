@@ -16,10 +16,14 @@ use parking_lot::Mutex;
 
 use crate::activity::Ongoing;
 use crate::core::DeviceCore;
-use crate::driver::{Driver, Handles, Mapping, map_error};
+use crate::driver::{Driver, Handles};
 use crate::grid::{MAX_INVOCATIONS, fold, invocations};
 use crate::held::Held;
 use crate::instance::WgpuInstance;
+use crate::mapping::{Mapping, map_error};
+
+#[cfg(test)]
+mod tests;
 
 /// Smallest buffer of a batch: 64 KiB.
 const SMALLEST_BYTES: u64 = 64 << 10;
@@ -73,41 +77,49 @@ impl Range {
 }
 
 /// Runs one step of every instance named; all have been found to be of this device.
+///
+/// What fails before the driver has the commands leaves the steps not started. Once it can have
+/// begun them they are unknown, until what they sent has been read.
 pub(crate) fn run(
     core: &DeviceCore,
     buffers: &BatchBuffers,
     steps: &mut [Step],
 ) -> Result<(), DeviceError> {
+    let driver = &core.driver;
     let instances: Vec<Arc<dyn KernelInstance>> =
         steps.iter().map(|step| Arc::clone(&step.instance)).collect();
     let Plan { planned, upload_bytes, download_bytes, busy } = plan(core, &instances, steps)?;
     if planned.is_empty() {
         return busy.map_or(Ok(()), Err);
     }
-    let mut pair = buffers.take(&core.driver, upload_bytes, download_bytes)?;
+    let mut pair = buffers.take(driver, upload_bytes, download_bytes)?;
     pair.fill(&planned, steps, upload_bytes)?;
-    let submitted = core.driver.call(|handles| submit(handles, &pair, &planned));
-    let (index, upload, download) = match submitted {
-        Ok(submitted) => submitted,
-        Err(error) => {
-            // wgpu refuses a submission as a whole; only a loss leaves it open what was done.
-            mark(&planned, steps, error.is_fatal().then_some(StepOutcome::Unknown));
-            return Err(error);
+    let commands = driver.call(|handles| encode(handles, &pair, &planned))?;
+    let index = driver.submit(commands).map_err(|failed| {
+        if failed.can_have_begun {
+            mark(&planned, steps, &StepOutcome::Unknown);
         }
-    };
-    mark(&planned, steps, Some(StepOutcome::Unknown));
-    core.driver.wait_for_batch(index, &[&upload, &download])?;
+        failed.error
+    })?;
+    mark(&planned, steps, &StepOutcome::Unknown);
+    let map = |buffer: &wgpu::Buffer, mode| driver.call(|_| Mapping::of(buffer.slice(..), mode));
+    let download = map(&pair.download, wgpu::MapMode::Read)?;
+    let upload = map(&pair.upload, wgpu::MapMode::Write);
+    driver.wait_for_batch(index, &[&download])?;
     pair.read(&planned, steps, download_bytes)?;
-    mark(&planned, steps, Some(StepOutcome::Applied));
-    buffers.put(pair);
+    mark(&planned, steps, &StepOutcome::Applied);
+    // The steps are done. What fails now costs these buffers, unless it is the device.
+    match upload.and_then(|upload| pair.make_ready(driver, &upload)) {
+        Ok(()) => buffers.put(pair),
+        Err(error) if error.is_fatal() => return Err(error),
+        Err(error) => driver.note_stray(&error),
+    }
     busy.map_or(Ok(()), Err)
 }
 
-fn mark(planned: &[Planned<'_>], steps: &mut [Step], outcome: Option<StepOutcome>) {
-    if let Some(outcome) = outcome {
-        for planned in planned {
-            steps[planned.position].outcome = outcome.clone();
-        }
+fn mark(planned: &[Planned<'_>], steps: &mut [Step], outcome: &StepOutcome) {
+    for planned in planned {
+        steps[planned.position].outcome = outcome.clone();
     }
 }
 
@@ -184,22 +196,31 @@ impl WgpuInstance {
 }
 
 impl BatchBuffers {
-    /// Buffers of at least these sizes. A steady state finds them here.
+    /// Buffers of at least these sizes, each as large as any batch needed: batches that receive much
+    /// and batches that send much can take turns without a buffer being created.
     fn take(&self, driver: &Driver, upload: u64, download: u64) -> Result<Pair, DeviceError> {
         use wgpu::BufferUsages as Usage;
-        let spare = self.spare.lock().take();
-        if let Some(pair) = spare
-            && pair.upload.size() >= upload
-            && pair.download.size() >= download
-        {
-            return Ok(pair);
-        }
         let size = |bytes: u64| bytes.next_power_of_two().max(SMALLEST_BYTES);
-        let usage = Usage::MAP_WRITE | Usage::COPY_SRC;
-        let upload = driver.create_mapped_buffer("hopwise inboxes", size(upload), usage)?;
-        let usage = Usage::MAP_READ | Usage::COPY_DST;
-        let download = driver.create_buffer("hopwise outboxes", size(download), usage)?;
-        Ok(Pair { upload, download, scratch: Vec::new() })
+        let create_upload = || {
+            let usage = Usage::MAP_WRITE | Usage::COPY_SRC;
+            driver.create_mapped_buffer("hopwise inboxes", size(upload), usage)
+        };
+        let create_download = || {
+            let usage = Usage::MAP_READ | Usage::COPY_DST;
+            driver.create_buffer("hopwise outboxes", size(download), usage)
+        };
+        let spare = self.spare.lock().take();
+        let Some(mut pair) = spare else {
+            let (upload, download) = (create_upload()?, create_download()?);
+            return Ok(Pair { upload, download, scratch: Vec::new() });
+        };
+        if pair.upload.size() < upload {
+            pair.upload = create_upload()?;
+        }
+        if pair.download.size() < download {
+            pair.download = create_download()?;
+        }
+        Ok(pair)
     }
 
     fn put(&self, pair: Pair) {
@@ -229,38 +250,39 @@ impl Pair {
         Ok(())
     }
 
-    /// Reads what every step sent, and makes the download ready for the next batch.
+    /// Reads what every step sent.
     fn read(
         &self,
         planned: &[Planned<'_>],
         steps: &mut [Step],
         bytes: u64,
     ) -> Result<(), DeviceError> {
-        {
-            let view = self.download.slice(..bytes).get_mapped_range().map_err(map_error)?;
-            for planned in planned {
-                let fetched = &view[planned.download.indices()];
-                let outbox = &mut steps[planned.position].outbox;
-                let slots_end = planned.instance.program.boxes.outbox_slots * 4;
-                let (slots, header) = fetched.split_at(slots_end);
-                let (into_header, into_slots) = outbox.split_at_mut(HEADER_WORDS);
-                bytes_to_words(header, into_header);
-                let program = &planned.instance.program.program;
-                let sent = into_header[0].min(program.outbox_slots()) as usize;
-                let words = sent * program.outbox_slot_words();
-                bytes_to_words(&slots[..words * 4], &mut into_slots[..words]);
-            }
+        let view = self.download.slice(..bytes).get_mapped_range().map_err(map_error)?;
+        for planned in planned {
+            let fetched = &view[planned.download.indices()];
+            let outbox = &mut steps[planned.position].outbox;
+            let slots_end = planned.instance.program.boxes.outbox_slots * 4;
+            let (slots, header) = fetched.split_at(slots_end);
+            let (into_header, into_slots) = outbox.split_at_mut(HEADER_WORDS);
+            bytes_to_words(header, into_header);
+            let program = &planned.instance.program.program;
+            let sent = into_header[0].min(program.outbox_slots()) as usize;
+            let words = sent * program.outbox_slot_words();
+            bytes_to_words(&slots[..words * 4], &mut into_slots[..words]);
         }
-        self.download.unmap();
         Ok(())
+    }
+
+    /// Makes both buffers ready for the next batch.
+    fn make_ready(&self, driver: &Driver, upload: &Mapping) -> Result<(), DeviceError> {
+        if !upload.is_mapped() {
+            driver.wait(&[upload])?;
+        }
+        driver.call(|_| self.download.unmap())
     }
 }
 
-fn submit(
-    handles: &Handles,
-    pair: &Pair,
-    planned: &[Planned<'_>],
-) -> (wgpu::SubmissionIndex, Mapping, Mapping) {
+fn encode(handles: &Handles, pair: &Pair, planned: &[Planned<'_>]) -> wgpu::CommandBuffer {
     pair.upload.unmap();
     let descriptor = wgpu::CommandEncoderDescriptor { label: Some("hopwise batch") };
     let mut encoder = handles.device.create_command_encoder(&descriptor);
@@ -277,10 +299,7 @@ fn submit(
         let (at, length) = (download.at, download.length);
         encoder.copy_buffer_to_buffer(&instance.boxes, 0, &pair.download, at, length);
     }
-    let index = handles.queue.submit([encoder.finish()]);
-    let upload = Mapping::of(pair.upload.slice(..), wgpu::MapMode::Write);
-    let download = Mapping::of(pair.download.slice(..), wgpu::MapMode::Read);
-    (index, upload, download)
+    encoder.finish()
 }
 
 /// Dispatches one pass of every kernel that has so many.

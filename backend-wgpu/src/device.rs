@@ -24,7 +24,7 @@ use crate::program::WgpuProgram;
 pub struct WgpuDevice {
     info: DeviceInfo,
     limits: DeviceLimits,
-    core: Arc<DeviceCore>,
+    pub(crate) core: Arc<DeviceCore>,
     adapter: wgpu::Adapter,
     compiled: Mutex<HashMap<ProgramDigest, Arc<WgpuProgram>>>,
     batches: BatchBuffers,
@@ -73,6 +73,13 @@ impl WgpuDevice {
     #[must_use]
     pub fn buffers_created(&self) -> u64 {
         self.core.driver.buffers_created()
+    }
+
+    /// The first error of the driver's that came up outside of any call, where there was one. It
+    /// failed no call, and the device may be used on.
+    #[must_use]
+    pub fn stray_error(&self) -> Option<String> {
+        self.core.driver.stray_error()
     }
 
     fn is_own(&self, instance: &dyn KernelInstance) -> bool {

@@ -5,9 +5,10 @@ use std::ops::Range;
 use hopwise_core::error::DeviceError;
 use parking_lot::Mutex;
 
-use crate::driver::{Driver, Handles, Mapping, map_error};
+use crate::driver::{Driver, Handles};
 use crate::held::Held;
 use crate::limits::Limits;
+use crate::mapping::{Mapping, map_error};
 
 /// Most chunks that are digested by one submission.
 const CHUNKS_AT_ONCE: u64 = 8192;
@@ -127,7 +128,7 @@ impl Digester {
         };
         let mapping = driver.call(|handles| self.submit(handles, &work))?;
         driver.wait(&[&mapping])?;
-        read_sums(&buffers.results, work.bytes, digests)?;
+        read_sums(driver, &buffers.results, work.bytes, digests)?;
         self.spare.lock().push(buffers);
         Ok(())
     }
@@ -232,6 +233,7 @@ struct Work<'a> {
 }
 
 fn read_sums(
+    driver: &Driver,
     results: &wgpu::Buffer,
     bytes: u64,
     digests: &mut Vec<u64>,
@@ -242,8 +244,7 @@ fn read_sums(
         // Low half first, little-endian: the bytes are those of the digest.
         digests.extend(sums.iter().map(|bytes| u64::from_le_bytes(*bytes)));
     }
-    results.unmap();
-    Ok(())
+    driver.call(|_| results.unmap())
 }
 
 fn build(

@@ -15,7 +15,8 @@
 //! # What callbacks do
 //!
 //! wgpu calls back under its own locks. So callbacks only note what they hear; the thread that made
-//! the call latches it when the call is over.
+//! the call latches it when the call is over. An error that comes up outside of any call is kept for
+//! who asks, and fails no call: what a call did is known from its own scopes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,9 +25,10 @@ use std::time::{Duration, Instant};
 
 use hopwise_core::error::DeviceError;
 use hopwise_core::health::DeviceHealth;
-use parking_lot::{Condvar, Mutex};
+use parking_lot::Mutex;
 
 use crate::held::Held;
+use crate::mapping::{Mapping, not_mapped};
 use crate::ready::block_on;
 
 /// How long a wait polls without a pause: a batch of one small kernel is done by then.
@@ -57,8 +59,33 @@ pub(crate) struct Driver {
 #[derive(Debug, Default)]
 struct Heard {
     lost: OnceLock<String>,
-    /// The first error that no scope caught.
+    /// The first error that no scope caught. No call is blamed for it.
     stray: Mutex<Option<String>>,
+}
+
+/// What the scopes of one call caught.
+#[derive(Debug)]
+struct Caught {
+    validation: Option<wgpu::Error>,
+    internal: Option<wgpu::Error>,
+    memory: Option<wgpu::Error>,
+}
+
+impl Caught {
+    fn into_error(self) -> Option<DeviceError> {
+        if self.memory.is_some() {
+            return Some(DeviceError::OutOfMemory { requested_bytes: 0, available_bytes: 0 });
+        }
+        let error = self.validation.or(self.internal)?;
+        Some(DeviceError::Driver { message: message_of(&error) })
+    }
+}
+
+/// A submission that failed.
+#[derive(Debug)]
+pub(crate) struct SubmitError {
+    pub(crate) error: DeviceError,
+    pub(crate) can_have_begun: bool,
 }
 
 impl Driver {
@@ -71,7 +98,7 @@ impl Driver {
         });
         let stray = Arc::clone(&heard);
         handles.device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            stray.stray.lock().get_or_insert(error.to_string());
+            stray.stray.lock().get_or_insert_with(|| message_of(&error));
         }));
         let handles = Held::new(handles, &health);
         Self { handles, health, heard, wait_limit, buffers_created: AtomicU64::new(0) }
@@ -94,9 +121,31 @@ impl Driver {
         self.health.check()
     }
 
-    /// Calls the driver and returns what it did, or the first error of wgpu's.
+    /// Calls the driver and returns what it did, or the first error that this call raised.
+    ///
+    /// Scopes of errors belong to their thread, so what others raise meanwhile is theirs.
     pub(crate) fn call<T>(&self, work: impl FnOnce(&Handles) -> T) -> Result<T, DeviceError> {
         self.check()?;
+        let (value, caught) = self.scoped(work);
+        self.check()?;
+        caught.into_error().map_or(Ok(value), Err)
+    }
+
+    /// Submits commands, or says whether the driver can have begun them all the same.
+    pub(crate) fn submit(
+        &self,
+        commands: wgpu::CommandBuffer,
+    ) -> Result<wgpu::SubmissionIndex, SubmitError> {
+        self.check().map_err(|error| SubmitError { error, can_have_begun: false })?;
+        let (index, caught) = self.scoped(|handles| handles.queue.submit([commands]));
+        // wgpu validates before it calls the driver; whatever else fails can have failed after that.
+        let can_have_begun = caught.validation.is_none();
+        let failed = self.check().err().or_else(|| caught.into_error());
+        failed.map_or(Ok(index), |error| Err(SubmitError { error, can_have_begun }))
+    }
+
+    /// Works within scopes of its own, which catch what the work raises.
+    fn scoped<T>(&self, work: impl FnOnce(&Handles) -> T) -> (T, Caught) {
         let device = &self.handles.device;
         let memory = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let internal = device.push_error_scope(wgpu::ErrorFilter::Internal);
@@ -105,15 +154,17 @@ impl Driver {
         let validation = block_on(validation.pop());
         let internal = block_on(internal.pop());
         let memory = block_on(memory.pop());
-        self.check()?;
-        if memory.is_some() {
-            return Err(DeviceError::OutOfMemory { requested_bytes: 0, available_bytes: 0 });
-        }
-        let stray = self.heard.stray.lock().take();
-        match validation.or(internal).map(|error| message_of(&error)).or(stray) {
-            Some(message) => Err(DeviceError::Driver { message }),
-            None => Ok(value),
-        }
+        (value, Caught { validation, internal, memory })
+    }
+
+    /// The first error that was of no call's.
+    pub(crate) fn stray_error(&self) -> Option<String> {
+        self.heard.stray.lock().clone()
+    }
+
+    /// Keeps an error that changes nothing for the call in which it came up.
+    pub(crate) fn note_stray(&self, error: &DeviceError) {
+        self.heard.stray.lock().get_or_insert_with(|| error.to_string());
     }
 
     /// Creates a buffer, or says how much memory was asked for in vain.
@@ -249,49 +300,6 @@ impl Driver {
             Err(_) => Err(DeviceError::Lost { cause: "wgpu panicked in a poll".to_owned() }),
         }
     }
-}
-
-/// The arrival of a buffer's mapping.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Mapping {
-    shared: Arc<(Mutex<Option<bool>>, Condvar)>,
-}
-
-impl Mapping {
-    /// Asks for a part of a buffer.
-    pub(crate) fn of(part: wgpu::BufferSlice<'_>, mode: wgpu::MapMode) -> Self {
-        let mapping = Self::default();
-        let arrived = mapping.clone();
-        part.map_async(mode, move |result| {
-            let (state, changed) = &*arrived.shared;
-            *state.lock() = Some(result.is_ok());
-            changed.notify_all();
-        });
-        mapping
-    }
-
-    fn is_mapped(&self) -> bool {
-        *self.shared.0.lock() == Some(true)
-    }
-
-    /// Whether the answer, good or bad, came within the time.
-    fn wait(&self, limit: Duration) -> bool {
-        let (state, changed) = &*self.shared;
-        let mut state = state.lock();
-        if state.is_none() {
-            changed.wait_for(&mut state, limit);
-        }
-        state.is_some()
-    }
-}
-
-/// What went wrong with the view of a mapped buffer.
-pub(crate) fn map_error(error: impl std::fmt::Display) -> DeviceError {
-    DeviceError::Driver { message: format!("a mapped buffer cannot be read or written: {error}") }
-}
-
-fn not_mapped() -> DeviceError {
-    DeviceError::Driver { message: "a buffer could not be mapped".to_owned() }
 }
 
 fn describe_loss(reason: wgpu::DeviceLostReason, message: &str) -> String {

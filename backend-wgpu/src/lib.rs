@@ -55,6 +55,7 @@ mod digester;
 mod driver;
 mod held;
 mod mapped;
+mod mapping;
 mod quota;
 mod ready;
 mod segmented;

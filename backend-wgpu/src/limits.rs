@@ -2,8 +2,9 @@
 
 use hopwise_core::error::DeviceError;
 
-use crate::driver::{Driver, Handles, Mapping, map_error};
+use crate::driver::{Driver, Handles};
 use crate::grid::MAX_INVOCATIONS;
+use crate::mapping::{Mapping, map_error};
 use crate::prelude::Segments;
 use crate::source::WorkgroupLimits;
 

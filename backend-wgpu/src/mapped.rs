@@ -5,7 +5,8 @@
 
 use hopwise_core::error::DeviceError;
 
-use crate::driver::{Driver, map_error};
+use crate::driver::Driver;
+use crate::mapping::map_error;
 use crate::segmented::Segmented;
 
 /// Reads from the offset; the range has been checked, and nothing else uses the state.

@@ -9,8 +9,9 @@ use std::ops::Range;
 use hopwise_core::error::DeviceError;
 use parking_lot::Mutex;
 
-use crate::driver::{Driver, Mapping, map_error};
+use crate::driver::Driver;
 use crate::held::Held;
+use crate::mapping::{Mapping, map_error};
 use crate::segmented::{Segmented, Slice};
 
 /// Bytes of a staging buffer: enough that a submission's cost is small beside its copy.
@@ -63,7 +64,7 @@ impl Staging {
                 let view = oldest.staging.slice(..into.len() as u64).get_mapped_range();
                 into.copy_from_slice(&view.map_err(map_error)?);
             }
-            oldest.staging.unmap();
+            driver.call(|_| oldest.staging.unmap())?;
             keep(&self.downloads, oldest.staging);
         }
     }
