@@ -3,8 +3,6 @@
 #[path = "support/drivers.rs"]
 mod drivers;
 
-use std::process::Command;
-
 use hopwise_backend_wgpu::{WgpuBackend, WgpuOptions};
 use hopwise_core::conformance::SMALL_MEMORY_BYTES;
 
@@ -17,14 +15,24 @@ hopwise_core::conformance_suite!(|| {
 #[test]
 fn swiftshader_passes_the_suite_too() {
     let Some(manifest) = drivers::swiftshader() else { return };
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new(program)
-        .args(["--skip", "swiftshader_passes_the_suite_too"])
-        .env("VK_DRIVER_FILES", manifest)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    eprintln!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{}", output.status);
-    assert!(!text.contains("running 0 tests"));
+    drivers::run_on(&manifest, drivers::SWIFTSHADER, &[]).expect("the tests pass there too");
+}
+
+/// In such a process the driver must be the one that was named: with none every test would pass.
+#[test]
+fn the_driver_that_was_named_is_listed() {
+    drivers::assert_named_is_listed();
+}
+
+#[test]
+fn a_manifest_without_a_driver_is_not_taken_for_one_that_passes() {
+    if drivers::is_run_on() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let manifest = folder.path().join("broken_icd.json");
+    std::fs::write(&manifest, "{}").unwrap();
+    let only = ["--exact", "the_driver_that_was_named_is_listed"];
+    let failed = drivers::run_on(&manifest, drivers::SWIFTSHADER, &only).unwrap_err();
+    assert!(failed.contains("SwiftShader is not among the adapters"), "{failed}");
 }

@@ -19,9 +19,18 @@ const LARGE_BYTES: u64 = 256 << 20;
 
 #[test]
 fn a_state_of_256_mib_is_moved_in_ranges_and_digested_on_the_device() {
-    let Some(device) = open(WgpuOptions::new().with_memory_bytes(LARGE_BYTES + (1 << 20))) else {
-        return;
-    };
+    move_in_ranges(WgpuOptions::new());
+}
+
+/// Each range takes more slices than the staging ring holds.
+#[test]
+fn a_state_of_256_mib_is_moved_in_ranges_through_staging_buffers() {
+    move_in_ranges(WgpuOptions::new().with_staged_transfers());
+}
+
+/// Writes, digests, changes and reads a state whose every word differs with its place.
+fn move_in_ranges(options: WgpuOptions) {
+    let Some(device) = open(options.with_memory_bytes(LARGE_BYTES + (1 << 20))) else { return };
     let program = over_state("scramble", "hw_set_state(i, hw_state(i) * 3u + i);").build().unwrap();
     let mut kernel = Kernel::new(&*device, &program, LARGE_BYTES, InitialState::Undefined);
     let mut words: Vec<u32> = (0..67_108_864u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();

@@ -11,20 +11,16 @@ mod diffuse_cases;
 mod pair;
 mod token_ring;
 
-use std::process::Command;
-
 /// The loader of Vulkan reads its settings once a process, so another driver needs another process:
 /// this program again, which then runs the tests above.
 #[test]
 fn forms_agree_on_swiftshader_too() {
     let Some(manifest) = drivers::swiftshader() else { return };
-    let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--skip", "forms_agree_on_swiftshader_too"])
-        .env("VK_DRIVER_FILES", manifest)
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    eprintln!("{text}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{}", output.status);
-    assert!(!text.contains("running 0 tests"));
+    drivers::run_on(&manifest, drivers::SWIFTSHADER, &[]).expect("the tests pass there too");
+}
+
+/// In such a process the driver must be the one that was named: with none every test would pass.
+#[test]
+fn the_driver_that_was_named_is_listed() {
+    drivers::assert_named_is_listed();
 }
