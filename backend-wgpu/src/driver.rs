@@ -74,7 +74,7 @@ struct Caught {
 impl Caught {
     fn into_error(self) -> Option<DeviceError> {
         if self.memory.is_some() {
-            return Some(DeviceError::OutOfMemory { requested_bytes: 0, available_bytes: 0 });
+            return Some(DeviceError::OutOfMemory { requested_bytes: 0, available_bytes: None });
         }
         let error = self.validation.or(self.internal)?;
         Some(DeviceError::Driver { message: message_of(&error) })

@@ -50,12 +50,13 @@ impl WgpuInstance {
         request: &InstanceRequest<'_>,
     ) -> Result<Self, InstanceError> {
         let core = Arc::clone(&program.core);
-        let memory = core.quota.reserve(instance_bytes(&program, request.state_bytes))?;
+        let bytes = instance_bytes(&program, request.state_bytes);
+        let memory = core.quota.reserve(bytes)?;
         let pipelines = program.pipelines(core.limits.segments(request.state_bytes));
         let pipelines = pipelines.map_err(device_error)?;
         let parameters = parameter_block(&program, request.parameters);
         let built = build(&program, &pipelines, &parameters, request.state_bytes);
-        let built = built.map_err(|error| with_figures(error, &core))?;
+        let built = built.map_err(|error| with_size(error, bytes))?;
         let instance = Self {
             bind_group: built.bind_group,
             boxes: built.boxes,
@@ -233,13 +234,12 @@ fn device_error(error: CompileError) -> DeviceError {
     }
 }
 
-/// Says how much memory there is, when the driver has none left.
-fn with_figures(error: DeviceError, core: &DeviceCore) -> DeviceError {
+/// Says how large the instance was to be, when the driver has no memory for a part without a size.
+fn with_size(error: DeviceError, instance_bytes: u64) -> DeviceError {
     match error {
-        DeviceError::OutOfMemory { requested_bytes, .. } => DeviceError::OutOfMemory {
-            requested_bytes,
-            available_bytes: core.quota.available_bytes().min(requested_bytes.saturating_sub(1)),
-        },
+        DeviceError::OutOfMemory { requested_bytes: 0, available_bytes } => {
+            DeviceError::OutOfMemory { requested_bytes: instance_bytes, available_bytes }
+        }
         other => other,
     }
 }

@@ -182,12 +182,14 @@ fn a_driver_without_memory_refuses_an_instance_and_goes_on() {
         }
         assert!(live.len() < 100, "the memory of this process is limited");
     };
+    assert!(refusal.to_string().contains("though the quota allows them"), "{refusal}");
     let InstanceError::Device(DeviceError::OutOfMemory { requested_bytes, available_bytes }) =
         refusal
     else {
         panic!("{refusal}");
     };
-    assert!(requested_bytes == state_bytes && available_bytes < requested_bytes);
+    // The quota had room for thousands: nobody knows how much the driver had.
+    assert_eq!((requested_bytes, available_bytes), (state_bytes, None));
     eprintln!("refused after {} instances", live.len());
     small.run(&*device).unwrap();
     assert_eq!(small.words(0, 256), [1; 256], "the others go on");

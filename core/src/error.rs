@@ -18,12 +18,13 @@ pub enum DeviceError {
         cause: String,
     },
     /// Memory, or the quota on it, is used up.
-    #[error("out of device memory: {requested_bytes} bytes asked for, {available_bytes} available")]
+    #[error("out of device memory: {}", shortage(*requested_bytes, *available_bytes))]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes asked for; 0 where what the driver refused has no size that is known.
         requested_bytes: u64,
-        /// Bytes that were available.
-        available_bytes: u64,
+        /// Bytes that were left of the quota; `None` where the driver or the system refused, which
+        /// do not say how much they had.
+        available_bytes: Option<u64>,
     },
     /// A step outlived its limit and cannot be stopped.
     #[error("the device does not respond: {cause}")]
@@ -43,6 +44,17 @@ pub enum DeviceError {
         /// The driver's own words.
         message: String,
     },
+}
+
+fn shortage(requested_bytes: u64, available_bytes: Option<u64>) -> String {
+    match (requested_bytes, available_bytes) {
+        (0, _) => "the driver refuses a call; free kernels, or use another device".to_owned(),
+        (_, Some(left)) => format!("{requested_bytes} bytes asked for, {left} available"),
+        (_, None) => format!(
+            "{requested_bytes} bytes asked for, refused though the quota allows them; lower the \
+             quota, or free memory outside of it"
+        ),
+    }
 }
 
 impl DeviceError {

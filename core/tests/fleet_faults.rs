@@ -196,7 +196,7 @@ fn a_failed_launch_leaves_nothing() {
         let (fleet, plan) = faulty_fleet(PATIENCE);
         let before = fleet.device(0).unwrap().memory().unwrap();
         for operation in [Operation::Compile, Operation::CreateInstance] {
-            let error = DeviceError::OutOfMemory { requested_bytes: 8, available_bytes: 0 };
+            let error = DeviceError::OutOfMemory { requested_bytes: 8, available_bytes: Some(0) };
             plan.arm(FaultRule::new(FaultAction::Fail(error)).on(operation));
             let error = fleet.launch(KernelSpec::new("k", relay(), 8)).unwrap_err();
             assert!(error.to_string().contains("kernel `k` on device"), "{error}");

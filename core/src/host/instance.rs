@@ -36,7 +36,7 @@ impl HostInstance {
         memory: Reservation,
     ) -> Result<Self, InstanceError> {
         let parameters = parameter_block(&program, request.parameters);
-        let state = StateCell::new(allocate(request, &device)?);
+        let state = StateCell::new(allocate(request)?);
         let state_bytes = request.state_bytes;
         Ok(Self { device, program, function, parameters, state, state_bytes, _memory: memory })
     }
@@ -127,11 +127,9 @@ fn parameter_block(program: &Program, parameters: &[u32]) -> Vec<u32> {
 
 /// Allocates and fills a state, touching every page, so that memory that the machine does not have
 /// is an error now.
-fn allocate(request: &InstanceRequest<'_>, device: &DeviceCore) -> Result<Vec<u32>, DeviceError> {
-    let out_of_memory = || DeviceError::OutOfMemory {
-        requested_bytes: request.state_bytes,
-        available_bytes: device.quota.available_bytes(),
-    };
+fn allocate(request: &InstanceRequest<'_>) -> Result<Vec<u32>, DeviceError> {
+    let out_of_memory =
+        || DeviceError::OutOfMemory { requested_bytes: request.state_bytes, available_bytes: None };
     let length = usize::try_from(request.state_bytes / 4).map_err(|_| out_of_memory())?;
     let mut words = Vec::new();
     words.try_reserve_exact(length).map_err(|_| out_of_memory())?;

@@ -44,7 +44,7 @@ impl Quota {
             Ok(_) => Ok(Reservation { quota: Arc::clone(self), bytes }),
             Err(used) => Err(DeviceError::OutOfMemory {
                 requested_bytes: bytes,
-                available_bytes: self.total_bytes - used,
+                available_bytes: Some(self.total_bytes - used),
             }),
         }
     }
