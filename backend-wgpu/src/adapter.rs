@@ -130,6 +130,11 @@ impl Adapter {
             == (other.vendor_id, other.device_id, other.kind)
     }
 
+    /// Whether both have an address, and the same.
+    fn has_address_of(&self, other: &Self) -> bool {
+        self.pci_address.is_some() && self.pci_address == other.pci_address
+    }
+
     /// Whether the two, listed by different APIs, can be one card.
     fn can_be(&self, other: &Self) -> bool {
         match (&self.pci_address, &other.pci_address) {
@@ -159,7 +164,7 @@ impl fmt::Display for Adapter {
 
 /// Adds what one API lists to what the APIs before it listed; a card that is known gains an access.
 ///
-/// Cards are matched by PCI address. Where one side reports none, cards of one model are matched in
+/// Cards are matched by PCI address, those that one API lists among themselves too. Where one side reports none, cards of one model are matched in
 /// the order in which they are listed: which of two twins is which cannot be told, but their number
 /// is right. Says of each listed card whether it was new, and so became the last of those known.
 pub(crate) fn merge(known: &mut Vec<Adapter>, mut listed: Vec<Adapter>) -> Vec<bool> {
@@ -167,12 +172,17 @@ pub(crate) fn merge(known: &mut Vec<Adapter>, mut listed: Vec<Adapter>) -> Vec<b
     let mut is_matched = vec![false; known.len()];
     let mut is_new = Vec::new();
     for adapter in listed {
-        let same = (0..is_matched.len())
-            .find(|&index| !is_matched[index] && adapter.can_be(&known[index]));
+        // Two drivers of one API can show one card, so an address joins whatever was matched.
+        let same = known.iter().position(|other| adapter.has_address_of(other)).or_else(|| {
+            let mut free = (0..is_matched.len()).filter(|index| !is_matched[*index]);
+            free.find(|index| adapter.can_be(&known[*index]))
+        });
         is_new.push(same.is_none());
         match same {
             Some(index) => {
-                is_matched[index] = true;
+                if let Some(is_matched) = is_matched.get_mut(index) {
+                    *is_matched = true;
+                }
                 known[index].accesses.extend(adapter.accesses);
                 let address = known[index].pci_address.take();
                 known[index].pci_address = address.or(adapter.pci_address);

@@ -35,6 +35,18 @@ fn one_card_through_two_apis_is_listed_once() {
 }
 
 #[test]
+fn one_card_through_two_drivers_of_one_api_is_listed_once() {
+    let both = vec![card(Api::Vulkan, 1, FIRST), card(Api::Vulkan, 1, FIRST)];
+    let dx12 = vec![card(Api::Dx12, 1, FIRST)];
+    assert_eq!(merged(vec![both.clone()]), listed(&[(FIRST, 2)]));
+    assert_eq!(merged(vec![both.clone(), dx12.clone()]), listed(&[(FIRST, 3)]));
+    assert_eq!(merged(vec![dx12, both]), listed(&[(FIRST, 3)]));
+    let mut known = Vec::new();
+    let three = [FIRST, FIRST, SECOND].map(|address| card(Api::Vulkan, 1, address));
+    assert_eq!(merge(&mut known, three.to_vec()), [true, false, true]);
+}
+
+#[test]
 fn a_missing_address_is_filled_in_from_the_other_api() {
     let lists = vec![vec![card(Api::Vulkan, 1, None)], vec![card(Api::Dx12, 1, FIRST)]];
     assert_eq!(merged(lists), listed(&[(FIRST, 2)]));
