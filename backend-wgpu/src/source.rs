@@ -16,6 +16,8 @@ use wgpu::naga::{AddressSpace, Module, ShaderStage, Span, WithSpan};
 
 use crate::prelude::{self, Segments};
 
+mod comments;
+
 #[cfg(test)]
 mod tests;
 
@@ -222,14 +224,17 @@ impl<'a> Source<'a> {
         Ok(x)
     }
 
-    /// Where `fn name` stands.
+    /// Where `fn name` stands. naga keeps the places of functions but not of entry points.
     fn entry_point_offset(self, name: &str) -> usize {
+        let code = comments::blank(self.wgsl);
+        let is_in_word = |text: &str| text.ends_with(|c: char| c.is_alphanumeric() || c == '_');
         let is_name = |at: usize| {
-            let rest = self.wgsl[at + 2..].trim_start();
-            let after = rest.strip_prefix(name).map(str::trim_start);
-            rest.len() < self.wgsl.len() - at - 2 && after.is_some_and(|text| text.starts_with('('))
+            let rest = &code[at + 2..];
+            let after = rest.trim_start().strip_prefix(name).map(str::trim_start);
+            let is_word = rest.starts_with(char::is_whitespace) && !is_in_word(&code[..at]);
+            is_word && after.is_some_and(|text| text.starts_with('('))
         };
-        self.wgsl.match_indices("fn").map(|(at, _)| at).find(|at| is_name(*at)).unwrap_or(0)
+        code.match_indices("fn").map(|(at, _)| at).find(|at| is_name(*at)).unwrap_or(0)
     }
 
     fn error(self, offset: usize, message: String) -> CompileError {

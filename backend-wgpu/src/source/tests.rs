@@ -87,6 +87,13 @@ fn workgroups_are_checked() {
 }
 
 #[test]
+fn an_entry_point_is_not_looked_for_in_comments() {
+    let wgsl = "// fn main() is below\n/* fn main() {} /* */ fn main() */ fn remain() {}\n\
+                @compute @workgroup_size(512) fn /* the */ main // one\n () {}";
+    assert_refused(wgsl, 3, 31, "the device allows 256");
+}
+
+#[test]
 fn memory_of_a_workgroup_is_checked_where_it_is_used() {
     let declared = "var<workgroup> a: array<u32, 200>; var<workgroup> b: array<u32, 200>;\n";
     let used = format!("{declared}@compute @workgroup_size(1) fn main() {{ a[0] = b[0]; }}");
