@@ -18,6 +18,7 @@ use crate::digester::Digester;
 use crate::driver::{Driver, Handles};
 use crate::facts::AdapterFacts;
 use crate::limits::{Limits, probe_loop_limit};
+use crate::logical::{Number, Numbers};
 use crate::memory;
 use crate::options::WgpuOptions;
 use crate::probe::{self, Probe};
@@ -58,11 +59,11 @@ struct Card {
     max_loop_iterations: OnceLock<Option<u64>>,
 }
 
-/// The latch that devices opened now get, and how many beyond the listed ones did.
+/// The latch that devices opened now get, and the numbers that they have.
 #[derive(Debug, Default)]
 struct Opened {
     health: DeviceHealth,
-    by_logical: Vec<usize>,
+    numbers: Arc<Numbers>,
 }
 
 impl WgpuBackend {
@@ -106,9 +107,9 @@ impl WgpuBackend {
             self.unavailable(&format!("wgpu device {ordinal} asked for, {listed} listed"))
         })?;
         let logical = ordinal % logical_devices;
-        let (health, unique) = card.next_logical(logical, logical_devices);
-        let info = card.info_now(ordinal, unique, &self.options);
-        let device = card.open(health, &self.options)?;
+        let (health, number) = card.next_logical(logical, logical_devices);
+        let info = card.info_now(ordinal, number.value(), &self.options);
+        let device = card.open(health, number, &self.options)?;
         let max_loop_iterations = card.max_loop_iterations(&device.driver)?;
         let limits = DeviceLimits {
             max_state_bytes: device.limits.max_state_bytes(),
@@ -175,20 +176,24 @@ impl Card {
         facts.device_info(ordinal, logical, options)
     }
 
-    /// The latch for one more logical device, and its number: the listed one the first time, new
-    /// ones after that. A closed latch stays with those who have it.
-    fn next_logical(&self, logical: usize, logical_devices: usize) -> (DeviceHealth, usize) {
+    /// The latch for one more logical device, and its number: the listed one unless a device has it.
+    /// A closed latch stays with those who have it, and so do their numbers: after a loss the
+    /// adapter starts anew.
+    fn next_logical(&self, logical: usize, logical_devices: usize) -> (DeviceHealth, Number) {
         let mut opened = self.opened.lock();
         if !opened.health.is_working() {
             *opened = Opened::default();
         }
-        opened.by_logical.resize(logical_devices, 0);
-        let times_before = opened.by_logical[logical];
-        opened.by_logical[logical] += 1;
-        (opened.health.clone(), logical + times_before * logical_devices)
+        let number = opened.numbers.take(logical, logical_devices, &opened.health);
+        (opened.health.clone(), number)
     }
 
-    fn open(&self, health: DeviceHealth, options: &WgpuOptions) -> Result<DeviceCore, DeviceError> {
+    fn open(
+        &self,
+        health: DeviceHealth,
+        number: Number,
+        options: &WgpuOptions,
+    ) -> Result<DeviceCore, DeviceError> {
         let required_limits = self.handle.limits();
         let limits = Limits::new(&required_limits);
         let (transfers, required_features) = self.transfers(options);
@@ -215,6 +220,7 @@ impl Card {
             transfers,
             digester,
             transfer_wait: options.transfer_wait,
+            _number: number,
         })
     }
 

@@ -8,6 +8,7 @@ use hopwise_core::error::DeviceError;
 use crate::digester::Digester;
 use crate::driver::Driver;
 use crate::limits::Limits;
+use crate::logical::Number;
 use crate::mapped;
 use crate::quota::Quota;
 use crate::segmented::Segmented;
@@ -22,6 +23,8 @@ pub(crate) struct DeviceCore {
     pub(crate) transfers: Transfers,
     pub(crate) digester: Digester,
     pub(crate) transfer_wait: Duration,
+    /// Free again when nothing of the device is left.
+    pub(crate) _number: Number,
 }
 
 /// How state is read and written.

@@ -45,6 +45,7 @@ mod device;
 mod grid;
 mod instance;
 mod limits;
+mod logical;
 mod program;
 
 mod prelude;

@@ -48,6 +48,9 @@ fn logical_devices_are_told_apart_and_fail_together() {
     assert_eq!(second.info().identity, listed[1].identity);
     assert_ne!(again.info().identity, second.info().identity);
     assert_eq!(first.memory().unwrap().total_bytes, 1 << 20);
+    drop(second);
+    let second = backend.open_wgpu(1).unwrap();
+    assert_eq!(second.info().identity, listed[1].identity, "what was dropped has no identity");
 
     assert!(first.lose("pulled out by a test"));
     assert!(!first.lose("a second time"));
