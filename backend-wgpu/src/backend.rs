@@ -216,7 +216,7 @@ impl Card {
         Ok(DeviceCore {
             driver,
             limits,
-            quota: Arc::new(Quota::new(self.facts.quota_bytes(options))),
+            quota: Arc::new(Quota::new(self.facts.quota_bytes(number.value(), options))),
             transfers,
             digester,
             transfer_wait: options.transfer_wait,

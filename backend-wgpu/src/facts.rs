@@ -56,10 +56,11 @@ impl AdapterFacts {
         }
     }
 
-    /// The quota of each logical device.
-    pub(crate) fn quota_bytes(&self, options: &WgpuOptions) -> u64 {
+    /// The quota of a logical device. One that is opened again has the quota that it had.
+    pub(crate) fn quota_bytes(&self, logical: usize, options: &WgpuOptions) -> u64 {
         let total = self.memory.map_or(ESTIMATED_MEMORY_BYTES, |memory| memory.total_bytes);
-        options.memory_bytes.unwrap_or(total / options.logical_devices as u64)
+        let own = options.own_memory_bytes.get(&(logical % options.logical_devices)).copied();
+        own.or(options.memory_bytes).unwrap_or(total / options.logical_devices as u64)
     }
 
     /// The facts about one of the logical devices that are opened here.
@@ -69,7 +70,7 @@ impl AdapterFacts {
         logical: usize,
         options: &WgpuOptions,
     ) -> DeviceInfo {
-        let (quota, name) = (self.quota_bytes(options), &self.adapter.name);
+        let (quota, name) = (self.quota_bytes(logical, options), &self.adapter.name);
         let free = self.memory.and_then(|memory| memory.available_bytes).unwrap_or(quota);
         let mut info = DeviceInfo::new(ordinal, name.as_str(), BackendKind::Wgpu)
             .with_identity(self.identity(logical))

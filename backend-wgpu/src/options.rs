@@ -1,5 +1,6 @@
 //! Which adapters are used, and as how many devices.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
@@ -28,6 +29,8 @@ pub struct WgpuOptions {
     pub(crate) filters: Vec<AdapterFilter>,
     pub(crate) logical_devices: usize,
     pub(crate) memory_bytes: Option<u64>,
+    /// By the number of the logical device.
+    pub(crate) own_memory_bytes: BTreeMap<usize, u64>,
     pub(crate) transfer_wait: Duration,
     pub(crate) wait_limit: Duration,
     pub(crate) staged_transfers: bool,
@@ -49,6 +52,7 @@ impl WgpuOptions {
             filters: Vec::new(),
             logical_devices: 1,
             memory_bytes: None,
+            own_memory_bytes: BTreeMap::new(),
             transfer_wait: DEFAULT_TRANSFER_WAIT,
             wait_limit: DEFAULT_WAIT_LIMIT,
             staged_transfers: false,
@@ -83,6 +87,14 @@ impl WgpuOptions {
     #[must_use]
     pub fn with_memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets the memory quota of one of an adapter's logical devices, from 0, in bytes. The others
+    /// keep theirs.
+    #[must_use]
+    pub fn with_memory_bytes_of(mut self, logical_device: usize, bytes: u64) -> Self {
+        self.own_memory_bytes.insert(logical_device, bytes);
         self
     }
 

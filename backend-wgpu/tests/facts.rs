@@ -65,6 +65,24 @@ fn logical_devices_are_told_apart_and_fail_together() {
 }
 
 #[test]
+fn a_logical_device_can_have_a_quota_of_its_own() {
+    let options = WgpuOptions::new().with_logical_devices(2);
+    let options = options.with_memory_bytes(1 << 20).with_memory_bytes_of(1, 1 << 21);
+    let backend = WgpuBackend::new(options);
+    let Ok(listed) = backend.enumerate() else {
+        eprintln!("not tried: there is no adapter");
+        return;
+    };
+    let quotas: Vec<_> = listed[..2].iter().map(|info| info.total_memory_bytes).collect();
+    assert_eq!(quotas, [1 << 20, 1 << 21]);
+    // The second time the listed device is taken and a new one made.
+    for _ in 0..2 {
+        let device = backend.open_wgpu(1).unwrap();
+        assert_eq!(device.memory().unwrap().total_bytes, 1 << 21);
+    }
+}
+
+#[test]
 fn a_device_destroyed_by_the_driver_is_lost() {
     let backend = WgpuBackend::new(WgpuOptions::new().with_memory_bytes(1 << 20));
     let Ok(device) = backend.open_wgpu(0) else {

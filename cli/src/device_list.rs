@@ -7,6 +7,7 @@ use hopwise_backend_wgpu::{AdapterFilter, AdapterKind};
 use hopwise_core::host::DEFAULT_MEMORY_BYTES;
 
 pub(crate) mod open;
+mod places;
 
 #[cfg(test)]
 mod tests;

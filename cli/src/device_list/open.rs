@@ -5,11 +5,16 @@ use std::sync::Arc;
 use std::thread;
 
 use hopwise_backend_wgpu::{AdapterFilter, WgpuBackend, WgpuDevice, WgpuOptions};
+use hopwise_core::backend::Backend;
 use hopwise_core::device::Device;
 use hopwise_core::error::DeviceError;
 use hopwise_core::host::{DEFAULT_MEMORY_BYTES, HostBackend, HostDevice, HostOptions};
 
+use super::places::{Place, places};
 use super::{Kind, Wanted, is_gpu};
+
+#[cfg(test)]
+mod tests;
 
 /// An open device, as what it is.
 #[derive(Clone, Debug)]
@@ -47,28 +52,46 @@ impl OpenDevice {
 /// The backend's, which names what there is.
 pub(crate) fn open(devices: &[Wanted]) -> Result<Vec<OpenDevice>, DeviceError> {
     let mut hosts = open_hosts(devices)?.into_iter();
-    let mut counts = HashMap::new();
-    for group in devices.iter().filter_map(wgpu_group) {
-        *counts.entry(group).or_insert(0) += 1;
-    }
-    let mut adapters = HashMap::new();
-    for (group, count) in counts {
-        let opened = open_adapters(group.0.as_ref(), group.1, count)?;
-        adapters.insert(group, opened.into_iter());
-    }
-    let next = devices.iter().map(|wanted| match wgpu_group(wanted) {
-        None => hosts.next().map(OpenDevice::Host),
-        Some(group) => adapters.get_mut(&group).and_then(Iterator::next).map(OpenDevice::Wgpu),
+    let places = places(devices, fitting_adapters)?;
+    let backends = backends(devices, &places);
+    let opened = places.into_iter().map(|place| match place {
+        None => Ok(OpenDevice::Host(hosts.next().expect("as many were opened as are wanted"))),
+        Some(Place { adapter, logical }) => {
+            backends[&adapter].open_wgpu(logical).map(OpenDevice::Wgpu)
+        }
     });
-    Ok(next.map(|device| device.expect("as many were opened as are wanted")).collect())
+    opened.collect()
 }
 
-/// Devices that are opened together: those with one filter and one quota.
-fn wgpu_group(wanted: &Wanted) -> Option<(Option<AdapterFilter>, Option<u64>)> {
-    match &wanted.kind {
-        Kind::Host => None,
-        Kind::Wgpu(filter) => Some((filter.clone(), wanted.memory_bytes)),
+/// The adapters that a filter fits, by their index, at least one. Without a filter a GPU is meant,
+/// where there is one.
+fn fitting_adapters(filter: Option<&AdapterFilter>) -> Result<Vec<usize>, DeviceError> {
+    let options = filter.cloned().into_iter().fold(WgpuOptions::new(), WgpuOptions::with_adapter);
+    let found = WgpuBackend::new(options);
+    found.enumerate()?; // where there is none, the error names those that were looked at
+    let all = || found.adapters().map(|facts| facts.index);
+    let gpus = found.adapters().filter(|facts| is_gpu(facts.adapter.kind)).map(|facts| facts.index);
+    let gpus: Vec<_> = gpus.collect();
+    Ok(if filter.is_some() || gpus.is_empty() { all().collect() } else { gpus })
+}
+
+/// A backend for each adapter, with all devices that are on it: they share one driver's device and
+/// one memory, so they fall together and divide it, whatever filters named the adapter.
+fn backends(devices: &[Wanted], places: &[Option<Place>]) -> HashMap<usize, WgpuBackend> {
+    let mut options = HashMap::new();
+    for (wanted, place) in devices.iter().zip(places) {
+        let Some(Place { adapter, logical }) = *place else { continue };
+        let filter = AdapterFilter::Index(adapter);
+        let known = options.remove(&adapter);
+        let known = known.unwrap_or_else(|| WgpuOptions::new().with_adapter(filter));
+        let counted = known.with_logical_devices(logical + 1);
+        let with_quota = match wanted.memory_bytes {
+            Some(bytes) => counted.with_memory_bytes_of(logical, bytes),
+            None => counted,
+        };
+        options.insert(adapter, with_quota);
     }
+    options.into_iter().map(|(adapter, options)| (adapter, WgpuBackend::new(options))).collect()
 }
 
 fn open_hosts(devices: &[Wanted]) -> Result<Vec<Arc<HostDevice>>, DeviceError> {
@@ -82,37 +105,4 @@ fn open_hosts(devices: &[Wanted]) -> Result<Vec<Arc<HostDevice>>, DeviceError> {
     }
     let backend = HostBackend::new(options);
     (0..hosts.len()).map(|ordinal| backend.open_host(ordinal)).collect()
-}
-
-/// Opens so many devices on the adapters that fit, one after the other and around again.
-fn open_adapters(
-    filter: Option<&AdapterFilter>,
-    memory_bytes: Option<u64>,
-    count: usize,
-) -> Result<Vec<Arc<WgpuDevice>>, DeviceError> {
-    let found = WgpuBackend::new(with_filters(WgpuOptions::new(), filter.cloned()));
-    // Who names no adapter means a GPU where there is one.
-    let gpus = found.adapters().filter(|facts| is_gpu(facts.adapter.kind));
-    let gpus: Vec<_> = gpus.map(|facts| AdapterFilter::Index(facts.index)).collect();
-    let (filters, fitting) = match filter {
-        Some(filter) => (vec![filter.clone()], found.adapters().count()),
-        None if gpus.is_empty() => (gpus, found.adapters().count()),
-        None => (gpus.clone(), gpus.len()),
-    };
-    let per_adapter = count.div_ceil(fitting.max(1));
-    let options = with_filters(WgpuOptions::new(), filters).with_logical_devices(per_adapter);
-    let options = match memory_bytes {
-        Some(bytes) => options.with_memory_bytes(bytes),
-        None => options,
-    };
-    let backend = WgpuBackend::new(options);
-    let place = |index: usize| (index % fitting.max(1)) * per_adapter + index / fitting.max(1);
-    (0..count).map(|index| backend.open_wgpu(place(index))).collect()
-}
-
-fn with_filters(
-    options: WgpuOptions,
-    filters: impl IntoIterator<Item = AdapterFilter>,
-) -> WgpuOptions {
-    filters.into_iter().fold(options, WgpuOptions::with_adapter)
 }
