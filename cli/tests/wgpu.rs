@@ -20,15 +20,13 @@ use tempfile::tempdir;
 
 #[path = "support/command.rs"]
 mod command;
+#[path = "../../backend-wgpu/tests/support/drivers.rs"]
+mod drivers;
 
 use command::{hopwise, hopwise_with};
 
 /// Small enough for a software driver and a build without optimisation.
 const SMALL: &str = "--iterations 24 --kernels 6 --output o.png";
-
-/// Drivers of Debian: Mesa's and the browser's.
-const LAVAPIPE: &str = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json";
-const SWIFTSHADER: &str = "/usr/lib/chromium/vk_swiftshader_icd.json";
 
 /// Says so and answers `false` where the machine has no adapter.
 fn has_adapter(test: &str) -> bool {
@@ -98,6 +96,31 @@ fn a_lost_adapter_takes_its_kernels_and_nobody_else() {
     assert_eq!(report["messages"]["duplicated"], 0, "{report}");
 }
 
+/// Devices that were asked for by other names for the same adapter.
+#[test]
+fn a_lost_adapter_takes_every_device_on_it_whatever_named_it() {
+    let probe = hopwise_backend_wgpu::probe();
+    let Some(adapter) = probe.adapters().first() else {
+        eprintln!(
+            "a_lost_adapter_takes_every_device_on_it_whatever_named_it was skipped: this machine \
+             has no adapter for wgpu"
+        );
+        return;
+    };
+    let name = adapter.name.split_whitespace().next().expect("a name has a word");
+    let folder = tempdir().unwrap();
+    let devices = format!("--devices wgpu[0]:1,wgpu[{name}]:1,host:1");
+    let ended = hopwise(folder.path(), &format!("demo {devices} --lose 0@5 {SMALL} --json"));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let report = ended.json();
+    let lost: Vec<_> = (0..3).map(|device| report["devices"][device]["lost"].is_string()).collect();
+    assert_eq!(lost, [true, true, false], "{report}");
+    for kernel in report["kernels"].as_array().unwrap() {
+        let is_on_host = kernel["device_at_end"] == 2;
+        assert_eq!(kernel["phase"], if is_on_host { "ready" } else { "lost" }, "{kernel}");
+    }
+}
+
 #[test]
 fn an_adapter_is_found_by_name_or_the_error_names_what_there_is() {
     if !has_adapter("an_adapter_is_found_by_name_or_the_error_names_what_there_is") {
@@ -111,22 +134,38 @@ fn an_adapter_is_found_by_name_or_the_error_names_what_there_is() {
     ended.assert_refused(1, &["called `no-such-card`", &name]);
 }
 
+/// What makes the loader of Vulkan take a driver beside those that it takes anyway.
+fn with_driver(manifest: &Path) -> (&'static str, String) {
+    let manifest = manifest.display();
+    match std::env::var("VK_DRIVER_FILES") {
+        Ok(named) => ("VK_DRIVER_FILES", format!("{named}:{manifest}")),
+        Err(_) => ("VK_ADD_DRIVER_FILES", manifest.to_string()),
+    }
+}
+
+/// From this machine's own driver to `SwiftShader`, which is added to it.
 #[test]
 fn kernels_move_from_one_driver_to_another() {
-    if let Some(missing) = [LAVAPIPE, SWIFTSHADER].iter().find(|file| !Path::new(file).exists()) {
-        eprintln!("kernels_move_from_one_driver_to_another was skipped: {missing} is missing");
-        return;
-    }
+    let Some(swiftshader) = drivers::swiftshader() else { return };
     let folder = tempdir().unwrap();
-    let drivers = format!("{LAVAPIPE}:{SWIFTSHADER}");
-    let words =
-        format!("demo --devices wgpu[llvmpipe]:1,wgpu[SwiftShader]:1 --drain 0@6 {SMALL} --json");
-    let ended = hopwise_with(folder.path(), &words, &[("VK_DRIVER_FILES", &drivers)]);
+    let (variable, drivers) = with_driver(&swiftshader);
+    let hopwise = |words: &str| hopwise_with(folder.path(), words, &[(variable, &drivers)]);
+    let machine = hopwise("devices --json").json();
+    let adapters = machine["wgpu"]["adapters"].as_array().unwrap();
+    let is_second = |adapter: &Value| adapter["name"].as_str().unwrap().contains("SwiftShader");
+    let place = |second| adapters.iter().position(|adapter| is_second(adapter) == second);
+    let to = place(true).unwrap_or_else(|| panic!("SwiftShader is not listed: {machine}"));
+    let Some(from) = place(false) else {
+        eprintln!("kernels_move_from_one_driver_to_another was skipped: no driver but SwiftShader");
+        return;
+    };
+    let devices = format!("--devices wgpu[{from}]:1,wgpu[{to}]:1");
+    let ended = hopwise(&format!("demo {devices} --drain 0@6 {SMALL} --json"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     let report = ended.json();
     assert_clean(&report);
-    let names: Vec<_> = (0..2).map(|index| report["devices"][index]["name"].to_string()).collect();
-    assert!(names[0].contains("llvmpipe") && names[1].contains("SwiftShader"), "{names:?}");
+    let names = [0, 1].map(|device| is_second(&report["devices"][device]));
+    assert_eq!(names, [false, true], "{report}");
     assert_eq!(report["migrations"].as_array().unwrap().len(), 3, "{report}");
 }
 
