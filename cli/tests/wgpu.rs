@@ -92,8 +92,28 @@ fn a_lost_adapter_takes_its_kernels_and_nobody_else() {
     let failures = report["failures"].to_string();
     assert!(failures.contains("destroyed on purpose after iteration 5"), "{failures}");
     assert!(failures.contains("its last state is that of step"), "{failures}");
+    assert!(failures.contains("no result from"), "{failures}");
     assert_eq!(report["messages"]["lost"], 0, "{report}");
     assert_eq!(report["messages"]["duplicated"], 0, "{report}");
+}
+
+/// Not a line for each kernel.
+#[test]
+fn what_is_lost_is_told_by_device() {
+    if !has_adapter("what_is_lost_is_told_by_device") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let words = "demo --iterations 60 --kernels 48 --output o.png";
+    let ended = hopwise(folder.path(), &format!("{words} --devices wgpu:1,host:1 --lose 0@5"));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let lost = "FAILED: 24 kernels on device 0 are lost: ";
+    assert_eq!(ended.stdout.matches(lost).count(), 1, "{ended:?}");
+    assert!(ended.stdout.contains("strip-00, strip-01, strip-02, ... (--json"), "{ended:?}");
+    assert!(ended.stdout.contains(" more (--json has all)\n"), "{ended:?}");
+    for (words, count) in [("FAILED: ", 2), ("no result from", 0), ("waits for", 3)] {
+        assert_eq!(ended.stdout.matches(words).count(), count, "{words}: {ended:?}");
+    }
 }
 
 /// Devices that were asked for by other names for the same adapter.

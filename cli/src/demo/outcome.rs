@@ -18,6 +18,7 @@ use crate::failure::Failure;
 use crate::moves::Move;
 use crate::report::{DeviceRow, KernelRow, message_failures};
 
+mod short;
 mod text;
 
 /// How long a fleet that is at rest may take to stop its threads.
@@ -33,6 +34,9 @@ pub(crate) struct Outcome {
     first_difference: Option<Difference>,
     /// Everything that went wrong. Empty: the demo did what it should.
     failures: Vec<String>,
+    /// The same for a person: kernels that share a fate are told in one line.
+    #[serde(skip)]
+    in_short: Vec<String>,
     /// Which kernel waits for which, when they came to a standstill.
     waiting: Vec<Waiting>,
     image: ImageFacts,
@@ -65,22 +69,26 @@ impl Outcome {
         output: &Path,
     ) -> Self {
         let StripFleet { fleet, mut devices, kernels, progress, opened } = strips;
-        let mut failures = course.failures();
+        let before = course.failures();
         let results = StripResults::read(&fleet, &kernels, plan);
         let ledgers = fleet.ledgers();
         DeviceRow::note_end(&mut devices, &fleet);
         let kernels = kernel_rows(&fleet, &kernels, plan);
-        failures.extend(kernels.iter().filter_map(KernelRow::failure));
-        failures.extend(message_failures(&ledgers));
-        failures.extend(results.unreadable);
-        if !results.waiting.is_empty() {
-            let (unfinished, all) = (results.waiting.len(), kernels.len());
-            failures.push(format!("standstill: {unfinished} of {all} kernels did not finish"));
-        }
         let messages = MessageTotals::of(&ledgers);
-        failures.extend(missed_fault(plan, &messages));
         let written = write_image(output, &results.pixels, plan);
-        failures.extend(written.as_ref().err().map(ToString::to_string));
+        let mut after = message_failures(&ledgers);
+        // That the state of a kernel that is lost cannot be read, its loss tells.
+        let (lost, unreadable): (Vec<_>, Vec<_>) =
+            results.unreadable.into_iter().partition(|(index, _)| kernels[*index].fault.is_some());
+        after.extend(unreadable.into_iter().map(|(_, reason)| reason));
+        after.extend(standstill(results.waiting.len(), kernels.len()));
+        after.extend(missed_fault(plan, &messages));
+        after.extend(written.as_ref().err().map(ToString::to_string));
+        let in_short = [before.clone(), short::kernel_failures(&kernels), after.clone()].concat();
+        let mut failures = before;
+        failures.extend(kernels.iter().filter_map(KernelRow::failure));
+        failures.extend(lost.into_iter().map(|(_, reason)| reason));
+        failures.extend(after);
         let first_difference = first_difference(expected, &results.pixels, plan.image.width);
         fleet.shutdown(STOP);
         drop((progress, opened));
@@ -88,6 +96,7 @@ impl Outcome {
             verified: first_difference.is_none(),
             first_difference,
             failures,
+            in_short,
             waiting: results.waiting,
             image: ImageFacts {
                 source: plan.image_source.clone(),
@@ -118,6 +127,10 @@ impl Outcome {
         }
         Ok(())
     }
+}
+
+fn standstill(unfinished: usize, all: usize) -> Option<String> {
+    (unfinished > 0).then(|| format!("standstill: {unfinished} of {all} kernels did not finish"))
 }
 
 /// An injected fault that no ledger shows did not happen.

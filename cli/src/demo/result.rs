@@ -22,8 +22,8 @@ const ROWS_RECEIVED: [usize; 2] = [2, 3];
 pub(crate) struct StripResults {
     /// The whole image with 8 fraction bits; black where a state could not be read.
     pub(crate) pixels: Vec<u32>,
-    /// Why states could not be read.
-    pub(crate) unreadable: Vec<String>,
+    /// Kernels whose states could not be read, by their place, and why.
+    pub(crate) unreadable: Vec<(usize, String)>,
     /// Kernels that have not finished, and for whose rows they wait.
     pub(crate) waiting: Vec<Waiting>,
 }
@@ -32,7 +32,7 @@ impl StripResults {
     /// Reads all states, one at a time, so that no second copy of the image is held.
     pub(crate) fn read(fleet: &Fleet, kernels: &[KernelId], plan: &Plan) -> Self {
         let mut results = Self::default();
-        for (strip, kernel) in plan.strips.iter().zip(kernels) {
+        for (index, (strip, kernel)) in plan.strips.iter().zip(kernels).enumerate() {
             let state = fleet.read_state(kernel).map_err(|error| error.to_string());
             let read = state.and_then(|state| {
                 let pixels = strip.raw_pixels(&state).map_err(|error| error.to_string())?;
@@ -47,7 +47,8 @@ impl StripResults {
                 Err(reason) => {
                     let missing = strip.pixel_range().len();
                     results.pixels.extend(std::iter::repeat_n(0, missing));
-                    results.unreadable.push(format!("no result from `{kernel}`: {reason}"));
+                    let reason = format!("no result from `{kernel}`: {reason}");
+                    results.unreadable.push((index, reason));
                 }
             }
         }

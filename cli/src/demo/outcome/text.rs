@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::short::EXAMPLES;
 use super::{Difference, Outcome};
 use crate::report::{KernelRow, device_table, message_table, move_table};
 
@@ -26,11 +27,14 @@ impl fmt::Display for Outcome {
         } else {
             writeln!(f, "{}\n", move_table(&self.migrations))?;
         }
-        for failure in &self.failures {
+        for failure in &self.in_short {
             writeln!(f, "FAILED: {failure}")?;
         }
-        for waiting in &self.waiting {
+        for waiting in self.waiting.iter().take(EXAMPLES) {
             writeln!(f, "  {waiting}")?;
+        }
+        if let more @ 1.. = self.waiting.len().saturating_sub(EXAMPLES) {
+            writeln!(f, "  and {more} more (--json has all)")?;
         }
         if let Some(output) = &self.output {
             writeln!(f, "smoothed image: {output}")?;
