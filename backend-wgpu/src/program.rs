@@ -110,7 +110,10 @@ impl WgpuProgram {
                     workgroup_size,
                 }),
                 Err(DeviceError::Driver { message }) => {
-                    let message = format!("the driver refuses entry point `{name}`: {message}");
+                    let message = format!(
+                        "the driver refuses entry point `{name}`: {message}; its WGSL is valid, so \
+                         write it otherwise or update the driver"
+                    );
                     Err(source.error_at_entry_point(name, message))
                 }
                 Err(error) => Err(error.into()),

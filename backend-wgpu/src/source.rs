@@ -24,6 +24,9 @@ mod tests;
 /// Longest piece of source that an error repeats, in bytes.
 const LONGEST_QUOTE: usize = 60;
 
+/// What to do about an error of the language.
+const CORRECT_IT: &str = "correct the WGSL here; docs/kernel-abi.md has what the prelude offers";
+
 /// Limits that the source itself can break.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WorkgroupLimits {
@@ -119,7 +122,7 @@ impl<'a> Source<'a> {
 
     fn located(self, offset: Option<usize>, message: String) -> CompileError {
         match offset {
-            Some(offset) => self.error(offset, message),
+            Some(offset) => self.error(offset, format!("{message}; {CORRECT_IT}")),
             None => self.error(
                 self.wgsl.trim_end().len(),
                 format!(

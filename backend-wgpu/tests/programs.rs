@@ -18,35 +18,53 @@ fn refusal(device: &dyn Device, wgsl: &str) -> CompileError {
 #[test]
 fn wrong_sources_name_file_line_column_and_remedy() {
     let Some(device) = open(WgpuOptions::new()) else { return };
+    let correct = "correct the WGSL here";
     let cases = [
-        ("@compute @workgroup_size(1)\nfn main() {\n  let x = ;\n}", 3, 11, "expected expression"),
-        ("@compute @workgroup_size(1)\nfn main() {\n  hw_set_state(0u, true);\n}", 3, 20, "u32"),
-        ("@compute @workgroup_size(1)\nfn mian() {}", 1, 1, "add one with @compute"),
+        (
+            "@compute @workgroup_size(1)\nfn main() {\n  let x = ;\n}",
+            (3, 11),
+            "expected expression",
+            correct,
+        ),
+        (
+            "@compute @workgroup_size(1)\nfn main() {\n  hw_set_state(0u, true);\n}",
+            (3, 20),
+            "u32",
+            correct,
+        ),
+        ("@compute @workgroup_size(1)\nfn main() {\n  hw_no();\n}", (3, 3), "hw_no", correct),
+        ("@compute @workgroup_size(1)\nfn mian() {}", (1, 1), "`main`", "add one with @compute"),
         (
             "@group(0) @binding(7)\nvar<storage, read_write> mine: array<u32>;\n\
              @compute @workgroup_size(1) fn main() { mine[0] = 1u; }",
-            2,
-            1,
+            (2, 1),
+            "`mine`",
             "remove it",
         ),
-        ("\n@compute @workgroup_size(65536)\nfn main() {}", 3, 1, "write a smaller"),
+        (
+            "\n@compute @workgroup_size(65536)\nfn main() {}",
+            (3, 1),
+            "65536 invocations",
+            "write a smaller",
+        ),
         (
             "var<workgroup> shared_words: array<u32, 1000000>;\n\
              @compute @workgroup_size(1)\nfn main() { shared_words[0] = 1u; }",
-            3,
-            1,
+            (3, 1),
             "workgroup",
+            "declare smaller",
         ),
     ];
-    for (wgsl, at_line, at_column, part) in cases {
+    for (wgsl, place, part, remedy) in cases {
         let refusal = refusal(&*device, wgsl);
         eprintln!("{refusal}");
         let CompileError::Source { program, file, line, column, message } = &refusal else {
             panic!("{refusal}");
         };
         assert_eq!((program.as_str(), file.as_str()), ("bad", "bad.wgsl"));
-        assert_eq!((*line, *column), (at_line, at_column), "{message}");
+        assert_eq!((*line, *column), place, "{message}");
         assert!(message.contains(part), "{message}");
+        assert!(message.contains(remedy), "{message}");
     }
     assert!(device.memory().is_ok(), "a wrong program is no loss");
 }
