@@ -1,5 +1,7 @@
 //! State beyond one binding.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 #[path = "support/kernels.rs"]
 mod kernels;
 

@@ -1,6 +1,7 @@
 //! Which adapter each device of a list is on.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use hopwise_backend_wgpu::AdapterFilter;
 
@@ -31,8 +32,8 @@ pub(super) fn places<E>(
 ) -> Result<Vec<Option<Place>>, E> {
     let mut adapters = HashMap::new();
     for filter in devices.iter().filter_map(filter_of) {
-        if !adapters.contains_key(&filter) {
-            adapters.insert(filter, fitting(filter)?.into_iter().cycle());
+        if let Entry::Vacant(unasked) = adapters.entry(filter) {
+            unasked.insert(fitting(filter)?.into_iter().cycle());
         }
     }
     let mut counts = HashMap::new();
