@@ -1,5 +1,7 @@
 //! A second, independent software driver, where the machine has one.
 
+#![allow(dead_code, reason = "every test file uses its own part")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
