@@ -39,7 +39,7 @@ fn lost_kernels_are_told_by_device() {
 #[test]
 fn one_kernel_is_told_by_itself_and_causes_are_counted() {
     let alone = kernel("strip-00", 0, "lost", Some("pulled out"));
-    assert_eq!(kernel_failures(&[alone.clone()]), [alone.failure().unwrap()]);
+    assert_eq!(kernel_failures(std::slice::from_ref(&alone)), [alone.failure().unwrap()]);
     let fault = |at: usize| format!("fault {}", at.min(2));
     let stopped =
         |at| KernelRow { since_last_step_ms: None, ..kernel("k", 0, "failed", Some(&fault(at))) };
