@@ -113,6 +113,10 @@ impl Device for WgpuDevice {
         self.core.driver.health()
     }
 
+    fn poll(&self) -> Result<(), DeviceError> {
+        self.core.driver.poll_once()
+    }
+
     fn compile(&self, program: &Arc<Program>) -> Result<Arc<dyn CompiledProgram>, CompileError> {
         self.core.driver.check()?;
         let digest = program.digest();

@@ -198,6 +198,25 @@ fn a_driver_without_memory_refuses_an_instance_and_goes_on() {
 }
 
 #[test]
+fn a_loss_of_an_idle_device_is_heard_of_though_nobody_asks() {
+    within(PATIENCE * 2, || {
+        let Some((fleet, devices)) = mixed_fleet(PATIENCE) else { return };
+        let on_card = fleet.launch(KernelSpec::new("card", tally(), 4).with_options(on(1)));
+        let on_card = on_card.unwrap();
+        fleet.wait_idle(PATIENCE).unwrap();
+        devices[0].destroy();
+        let cause = loop {
+            // Neither calls a device.
+            if let KernelPhase::Lost { cause } = fleet.status(&on_card).unwrap().phase {
+                break cause;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!(cause.contains("it was destroyed"), "{cause}");
+    });
+}
+
+#[test]
 fn a_device_destroyed_under_a_fleet_loses_its_kernels_and_no_others() {
     within(PATIENCE * 2, || {
         let Some((fleet, devices)) = mixed_fleet(PATIENCE) else { return };

@@ -43,6 +43,15 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// The latch that closes when the device is lost.
     fn health(&self) -> &DeviceHealth;
 
+    /// Lets the driver say that the device is lost, while nobody uses it. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// The latched loss.
+    fn poll(&self) -> Result<(), DeviceError> {
+        self.health().check()
+    }
+
     /// Makes a program ready to run here. The same program is compiled once and kept.
     ///
     /// # Errors

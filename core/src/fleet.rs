@@ -49,6 +49,7 @@ mod inject;
 mod kernel;
 mod launch;
 mod mailbox;
+mod pace;
 mod report;
 mod router;
 mod runtime;

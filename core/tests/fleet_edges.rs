@@ -130,6 +130,45 @@ fn a_step_is_not_repeated_when_the_backend_panics() {
 }
 
 #[test]
+fn steps_that_take_long_are_not_put_into_one_batch() {
+    within_time(|| {
+        let mut device = TestDevice::new();
+        device.limits.max_batch_kernels = 8;
+        let device = Arc::new(device);
+        let builder = Fleet::builder().device(Arc::clone(&device) as Arc<dyn Device>);
+        let fleet = builder.build().unwrap();
+        let slow = touchy("slow", |_| std::thread::sleep(Duration::from_millis(60)));
+        for _ in 0..4 {
+            let kernel = fleet.launch(KernelSpec::new("slow", Arc::clone(&slow), 4)).unwrap();
+            let sender = fleet.sender("s", &kernel, "in").unwrap();
+            sender.send(Message::from_words(13, &[])).unwrap();
+        }
+        fleet.wait_idle(PATIENCE).unwrap();
+        assert_eq!(device.largest_batch.load(Ordering::SeqCst), 1);
+    });
+}
+
+#[test]
+fn an_idle_device_that_does_not_answer_is_given_up_like_a_step() {
+    within_time(|| {
+        let mut device = TestDevice::new();
+        device.limits.overrun = Overrun::LosesDevice;
+        let device = Arc::new(device);
+        let builder = Fleet::builder().device(Arc::clone(&device) as Arc<dyn Device>);
+        let fleet = builder.step_limit(Duration::from_millis(200)).build().unwrap();
+        let kernel = fleet.launch(KernelSpec::new("k", relay(), 8)).unwrap();
+        device.hangs_when_idle.store(true, Ordering::SeqCst);
+        let cause = loop {
+            if let KernelPhase::Lost { cause } = fleet.status(&kernel).unwrap().phase {
+                break cause;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!(cause.contains("idle, it did not answer within 200 ms"), "{cause}");
+    });
+}
+
+#[test]
 fn a_held_lost_kernel_cannot_be_removed_behind_its_mover() {
     within_time(|| {
         let backend = HostBackend::new(HostOptions::new(2).with_workers(1));

@@ -1,6 +1,8 @@
 //! `hopwise route`: the best way for a message, and why.
 
-use hopwise_topology::{GpuTopology, Machine, PciAddress, Quality, Route, RouteKind, RouteTable};
+use hopwise_topology::{
+    GpuTopology, InterconnectType, Machine, PciAddress, Quality, Route, RouteKind, RouteTable,
+};
 use serde::Serialize;
 
 use crate::args::RouteArguments;
@@ -14,7 +16,8 @@ struct Report {
     path: Vec<usize>,
     names: Vec<String>,
     kind: String,
-    /// The class of the direct link, of the links over a relay joined by `+`, or `HOST`.
+    /// The class of the direct link, of all links joined by `+` over a relay; through the host the
+    /// class of the pair, or `HOST` where that is not known.
     class: String,
     gb_per_s: Option<f64>,
     latency_us: Option<f64>,
@@ -115,7 +118,7 @@ impl Case<'_> {
     fn class(&self, route: &Route) -> String {
         match route.kind {
             RouteKind::SameDevice => "X".to_owned(),
-            RouteKind::HostMediated => "HOST".to_owned(),
+            RouteKind::HostMediated => self.host_class(route),
             RouteKind::Direct | RouteKind::MultiHop => {
                 let hops = route.path.windows(2).map(|hop| {
                     let link = self.topology.connection(hop[0], hop[1]);
@@ -123,6 +126,18 @@ impl Case<'_> {
                 });
                 hops.collect::<Vec<_>>().join("+")
             }
+        }
+    }
+
+    /// The class of what lies between the two ends on the way through the host; `HOST` where nothing
+    /// is known of it.
+    fn host_class(&self, route: &Route) -> String {
+        let end = |device: Option<&usize>| device.map(|&device| self.machine.gpus()[device]);
+        let ends = end(route.path.first()).zip(end(route.path.last()));
+        let class = ends.map(|(from, to)| self.machine.class(from, to));
+        match class.filter(|class| !class.carries_relays()) {
+            None | Some(InterconnectType::Unknown) => "HOST".to_owned(),
+            Some(class) => class.class_name(),
         }
     }
 

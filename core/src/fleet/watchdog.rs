@@ -26,7 +26,11 @@ fn look_at(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>) {
     let limit_ms = runtime.step_limit.as_millis();
     for kernels in overdue {
         let names = kernels.iter().map(|cell| cell.id.to_string()).collect::<Vec<_>>().join(", ");
-        let cause = format!("a step of {names} ran longer than its limit of {limit_ms} ms");
+        let cause = if kernels.is_empty() {
+            format!("idle, it did not answer within {limit_ms} ms whether it is still there")
+        } else {
+            format!("a step of {names} ran longer than its limit of {limit_ms} ms")
+        };
         match device.device.limits().overrun {
             Overrun::LosesDevice => {
                 // The latch's listeners mark every kernel of every device that shares it.

@@ -6,14 +6,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use parking_lot::Mutex;
 
 use super::commit::Ticket;
 use super::kernel::KernelCell;
+use super::pace::Pace;
 use super::runtime::Runtime;
 use crate::device::{Device, Step, StepOutcome};
 use crate::error::DeviceError;
+
+/// How long a worker is idle before it asks whether its device is still there.
+const IDLE_CHECK: Duration = Duration::from_millis(250);
 
 /// A device with its queue of runnable kernels and the threads that serve it.
 #[derive(Debug)]
@@ -47,7 +51,8 @@ struct Worker {
 
 #[derive(Debug, Default)]
 struct WorkerState {
-    /// When the present batch began, and whose steps it runs.
+    /// When the present batch began, and whose steps it runs; nobody's while an idle device is asked
+    /// whether it is still there.
     running: Option<(Instant, Vec<Arc<KernelCell>>)>,
     /// The watchdog has given the thread up; it must touch nothing any more.
     abandoned: bool,
@@ -149,10 +154,14 @@ impl DeviceRuntime {
         overdue
     }
 
-    /// The next kernel, or `None` when the workers are to end.
-    fn next(&self) -> Option<Arc<KernelCell>> {
+    /// The next kernel, or `None` when the workers are to end, or this one was given up.
+    fn next(&self, worker: &Worker) -> Option<Arc<KernelCell>> {
         loop {
-            let task = self.queue.recv().ok()?;
+            let task = match self.queue.recv_timeout(IDLE_CHECK) {
+                Ok(task) => task,
+                Err(RecvTimeoutError::Timeout) if self.check_idle(worker) => continue,
+                Err(_) => return None,
+            };
             if self.stopping.load(Ordering::Acquire) {
                 return None;
             }
@@ -160,6 +169,17 @@ impl DeviceRuntime {
                 return Some(cell);
             }
         }
+    }
+
+    /// Lets an idle device say that it is lost: whoever listens to its latch hears of it. `false`
+    /// when the driver was silent for so long that the watchdog gave this thread up.
+    fn check_idle(&self, worker: &Worker) -> bool {
+        if self.lost.load(Ordering::Acquire) {
+            return true;
+        }
+        worker.begin(&[]);
+        let _ = catch_unwind(AssertUnwindSafe(|| self.device.poll()));
+        worker.end()
     }
 
     fn try_next(&self) -> Option<Arc<KernelCell>> {
@@ -189,9 +209,9 @@ impl Worker {
 }
 
 fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
-    let mut batch = Batch::default();
+    let mut batch = Batch::new(runtime);
     loop {
-        let first = batch.carried.take().or_else(|| device.next());
+        let first = batch.carried.take().or_else(|| device.next(worker));
         let Some(first) = first else { return };
         batch.gather(runtime, device, first);
         if batch.steps.is_empty() {
@@ -201,7 +221,9 @@ fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
             runtime.wake(std::mem::take(&mut ticket.waiters));
         }
         worker.begin(&batch.tickets);
+        let started = Instant::now();
         let result = run_batch(device, &mut batch.steps);
+        batch.pace.learn(batch.steps.len(), started.elapsed());
         if !worker.end() {
             return;
         }
@@ -218,8 +240,8 @@ fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
 }
 
 /// A worker's batch, with the memory that it uses again.
-#[derive(Default)]
 struct Batch {
+    pace: Pace,
     tickets: Vec<Ticket>,
     steps: Vec<Step>,
     spare: Vec<(Vec<u32>, Vec<u32>)>,
@@ -228,10 +250,15 @@ struct Batch {
 }
 
 impl Batch {
+    fn new(runtime: &Runtime) -> Self {
+        let (tickets, steps, spare) = (Vec::new(), Vec::new(), Vec::new());
+        Self { pace: Pace::new(runtime.step_limit), tickets, steps, spare, carried: None }
+    }
+
     /// Begins the steps of `first` and of what else is in the queue. A kernel whose step the device
     /// did not start before comes alone: it may be what keeps its neighbours from starting.
     fn gather(&mut self, runtime: &Runtime, device: &DeviceRuntime, first: Arc<KernelCell>) {
-        let most = device.device.limits().max_batch_kernels.max(1);
+        let most = self.pace.most_kernels(device.device.limits().max_batch_kernels);
         let mut next = Some(first);
         while let Some(cell) = next {
             let alone = cell.retries.load(Ordering::Relaxed);

@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hopwise_core::backend::Backend;
 use hopwise_core::device::{
@@ -20,8 +20,12 @@ pub(crate) struct TestDevice {
     inner: Arc<dyn Device>,
     pub(crate) limits: DeviceLimits,
     pub(crate) info: DeviceInfo,
+    /// Most steps that came in one batch.
+    pub(crate) largest_batch: AtomicUsize,
     /// The next batch runs, and then the backend panics before it has said so.
     pub(crate) panics_after_batch: AtomicBool,
+    /// The next thread that asks whether the idle device is there gets no answer.
+    pub(crate) hangs_when_idle: AtomicBool,
 }
 
 impl TestDevice {
@@ -29,7 +33,9 @@ impl TestDevice {
         let backend = HostBackend::new(HostOptions::new(1).with_workers(1));
         let inner = backend.open(0).expect("host devices open");
         let (limits, info) = (inner.limits().clone(), inner.info().clone());
-        Self { inner, limits, info, panics_after_batch: AtomicBool::new(false) }
+        let [panics_after_batch, hangs_when_idle] = [false, false].map(AtomicBool::new);
+        let largest_batch = AtomicUsize::new(0);
+        Self { inner, limits, info, largest_batch, panics_after_batch, hangs_when_idle }
     }
 }
 
@@ -50,6 +56,13 @@ impl Device for TestDevice {
         self.inner.health()
     }
 
+    fn poll(&self) -> Result<(), DeviceError> {
+        if self.hangs_when_idle.swap(false, Ordering::SeqCst) {
+            std::thread::sleep(std::time::Duration::MAX);
+        }
+        self.inner.poll()
+    }
+
     fn compile(&self, program: &Arc<Program>) -> Result<Arc<dyn CompiledProgram>, CompileError> {
         self.inner.compile(program)
     }
@@ -63,6 +76,7 @@ impl Device for TestDevice {
     }
 
     fn run_batch(&self, steps: &mut [Step]) -> Result<(), DeviceError> {
+        self.largest_batch.fetch_max(steps.len(), Ordering::SeqCst);
         let result = self.inner.run_batch(steps);
         if self.panics_after_batch.swap(false, Ordering::SeqCst) {
             for step in steps.iter_mut() {
