@@ -17,7 +17,7 @@ use crate::device::WgpuDevice;
 use crate::digester::Digester;
 use crate::driver::{Driver, Handles};
 use crate::facts::AdapterFacts;
-use crate::limits::{Limits, probe_loop_limit};
+use crate::limits::{Limits, probe_loop_limit, probe_segments};
 use crate::logical::{Number, Numbers};
 use crate::memory;
 use crate::options::WgpuOptions;
@@ -99,7 +99,8 @@ impl WgpuBackend {
     ///
     /// # Cost
     ///
-    /// Compiles two small shaders; the first time it also measures how long a loop may be.
+    /// Compiles two small shaders, and on hardware creates and binds a buffer of at most 1 GiB for a
+    /// moment; the first time it also measures how long a loop may be.
     pub fn open_wgpu(&self, ordinal: usize) -> Result<Arc<WgpuDevice>, DeviceError> {
         let logical_devices = self.options.logical_devices;
         let card = self.cards.get(ordinal / logical_devices).ok_or_else(|| {
@@ -212,6 +213,11 @@ impl Card {
                 DeviceError::Unavailable { reason }
             })?;
         let driver = Driver::new(Handles { device, queue }, health, options.wait_limit);
+        // Software binds what the host's memory can hold; trying that would fill it.
+        let limits = match self.facts.adapter.kind {
+            AdapterKind::Cpu => limits,
+            _ => probe_segments(&driver, limits, transfers.usage())?,
+        };
         let digester = Digester::new(&driver, limits)?;
         Ok(DeviceCore {
             driver,

@@ -12,6 +12,9 @@ use crate::source::WorkgroupLimits;
 /// binding in signed 32 bits.
 const MAX_SEGMENT_BYTES: u64 = 1 << 30;
 
+/// Largest binding that needs no trial: every API promises it.
+const PROMISED_BINDING_BYTES: u64 = 128 << 20;
+
 /// Storage bindings of a stage that are not segments: the block of both boxes.
 const OTHER_STORAGE_BINDINGS: u32 = 1;
 
@@ -75,6 +78,45 @@ impl Limits {
     }
 }
 
+/// Creates and binds the largest segment, and halves segments while that is refused.
+///
+/// Down to what every API promises: a refusal can also mean that memory is scarce now.
+pub(crate) fn probe_segments(
+    driver: &Driver,
+    mut limits: Limits,
+    usage: wgpu::BufferUsages,
+) -> Result<Limits, DeviceError> {
+    while limits.segment_bytes() > PROMISED_BINDING_BYTES {
+        match bind_segment(driver, limits.segment_bytes(), usage) {
+            Ok(()) => break,
+            Err(error) if error.is_fatal() => return Err(error),
+            Err(_) => limits.segment_shift -= 1,
+        }
+    }
+    Ok(limits)
+}
+
+fn bind_segment(driver: &Driver, bytes: u64, usage: wgpu::BufferUsages) -> Result<(), DeviceError> {
+    let usage = usage | wgpu::BufferUsages::STORAGE;
+    let buffer = driver.create_buffer("hopwise binding probe", bytes, usage)?;
+    let bound = driver.call(|Handles { device, .. }| {
+        let ty = wgpu::BufferBindingType::Storage { read_only: false };
+        let entry = wgpu::BindGroupLayoutEntry {
+            binding: 0,
+            visibility: wgpu::ShaderStages::COMPUTE,
+            ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: false, min_binding_size: None },
+            count: None,
+        };
+        let descriptor = wgpu::BindGroupLayoutDescriptor { label: None, entries: &[entry] };
+        device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &device.create_bind_group_layout(&descriptor),
+            entries: &[wgpu::BindGroupEntry { binding: 0, resource: buffer.as_entire_binding() }],
+        })
+    });
+    bound.map(drop)
+}
+
 /// Counts in memory how often its loop went round.
 const LOOP: &str = "
 @group(0) @binding(0) var<storage, read_write> counts: array<u32>;
@@ -134,6 +176,22 @@ fn submit_loop(handles: &Handles, counts: &wgpu::Buffer, result: &wgpu::Buffer) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_that_a_device_does_not_bind_are_halved() {
+        let backend = crate::WgpuBackend::new(crate::WgpuOptions::new().with_memory_bytes(1 << 20));
+        let Ok(device) = backend.open_wgpu(0) else {
+            eprintln!("not tried: there is no adapter");
+            return;
+        };
+        let (driver, honest) = (&device.core.driver, device.core.limits);
+        let boast = Limits { segment_shift: 40, ..honest };
+        let found = probe_segments(driver, boast, wgpu::BufferUsages::COPY_SRC).unwrap();
+        let binding = honest.max_binding_bytes.max(PROMISED_BINDING_BYTES);
+        assert!(found.segment_bytes() <= binding, "{} bytes", found.segment_bytes());
+        assert!(found.segment_bytes() >= PROMISED_BINDING_BYTES);
+        assert_eq!(device.stray_error(), None);
+    }
 
     #[test]
     fn states_are_cut_by_the_largest_binding_and_bounded_by_their_number() {

@@ -20,7 +20,8 @@ fn facts_of_every_adapter_are_consistent() {
         assert!(info.available_memory_bytes <= info.total_memory_bytes);
         let device = backend.open(info.index).unwrap();
         eprintln!("{:#?}", device.limits());
-        assert_eq!(device.limits().max_state_bytes, facts.max_state_bytes);
+        // What hardware does not bind when it is tried is not offered.
+        assert!(device.limits().max_state_bytes <= facts.max_state_bytes);
         assert_eq!(device.limits().overrun, Overrun::LosesDevice);
         if facts.adapter.name.starts_with("llvmpipe") {
             assert_eq!(facts.adapter.kind, AdapterKind::Cpu);
