@@ -18,13 +18,13 @@ use crate::digester::Digester;
 use crate::driver::{Driver, Handles};
 use crate::facts::AdapterFacts;
 use crate::limits::{Limits, probe_loop_limit, probe_segments};
-use crate::logical::{Number, Numbers};
 use crate::memory;
 use crate::options::WgpuOptions;
 use crate::probe::{self, Probe};
-use crate::quota::Quota;
 use crate::ready::block_on;
 use crate::staging::Staging;
+use hopwise_core::implementing::Quota;
+use hopwise_core::implementing::{Number, Numbers};
 
 /// Most kernels of a batch: enough that the cost of a submission is shared widely, few enough that a
 /// transfer, which waits behind a batch, waits briefly.

@@ -12,15 +12,16 @@ use std::time::Instant;
 use hopwise_core::abi::{HEADER_WORDS, bytes_to_words, words_to_bytes};
 use hopwise_core::device::{KernelInstance, Step, StepOutcome};
 use hopwise_core::error::{DeviceError, StepFault, TransferError};
+use hopwise_core::implementing::Held;
 use parking_lot::Mutex;
 
-use crate::activity::Ongoing;
 use crate::core::DeviceCore;
 use crate::driver::{Driver, Handles};
-use crate::grid::{MAX_INVOCATIONS, fold, invocations};
-use crate::held::Held;
+use crate::grid::{MAX_INVOCATIONS, fold};
 use crate::instance::WgpuInstance;
 use crate::mapping::{Mapping, map_error};
+use hopwise_core::implementing::Ongoing;
+use hopwise_core::implementing::invocations;
 
 #[cfg(test)]
 mod tests;

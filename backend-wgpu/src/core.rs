@@ -8,11 +8,11 @@ use hopwise_core::error::DeviceError;
 use crate::digester::Digester;
 use crate::driver::Driver;
 use crate::limits::Limits;
-use crate::logical::Number;
 use crate::mapped;
-use crate::quota::Quota;
 use crate::segmented::Segmented;
 use crate::staging::Staging;
+use hopwise_core::implementing::Number;
+use hopwise_core::implementing::Quota;
 
 /// One logical device: a driver's device, and what is kept for use again.
 #[derive(Debug)]

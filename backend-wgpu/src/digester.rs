@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use hopwise_core::error::DeviceError;
+use hopwise_core::implementing::Held;
 use parking_lot::Mutex;
 
 use crate::driver::{Driver, Handles};
-use crate::held::Held;
 use crate::limits::Limits;
 use crate::mapping::{Mapping, map_error};
 

@@ -25,9 +25,9 @@ use std::time::{Duration, Instant};
 
 use hopwise_core::error::DeviceError;
 use hopwise_core::health::DeviceHealth;
+use hopwise_core::implementing::Held;
 use parking_lot::Mutex;
 
-use crate::held::Held;
 use crate::mapping::{Mapping, not_mapped};
 use crate::ready::block_on;
 

@@ -1,19 +1,7 @@
-//! The number of invocations of a pass, folded into the three dimensions of a dispatch.
-
-use hopwise_core::program::Grid;
+//! Invocations of a pass, folded into the three dimensions of a dispatch.
 
 /// Most invocations of a pass. What folding adds, and an index past the count, still fit 32 bits.
 pub(crate) const MAX_INVOCATIONS: u64 = (1 << 32) - (1 << 26);
-
-/// How many invocations a pass has.
-pub(crate) fn invocations(grid: Grid, state_bytes: u64, parameters: &[u32], messages: u32) -> u64 {
-    match grid {
-        Grid::Fixed(count) => count.into(),
-        Grid::StateWords => state_bytes / 4,
-        Grid::Parameter(word) => parameters.get(word as usize).copied().unwrap_or(0).into(),
-        Grid::Messages => messages.into(),
-    }
-}
 
 /// Workgroups in three dimensions, few more than the invocations need; none for none.
 ///
@@ -49,14 +37,5 @@ mod tests {
             prop_assert!(groups * u64::from(size) <= u64::from(u32::MAX) + 1);
             prop_assert_eq!(groups == 0, count == 0);
         }
-    }
-
-    #[test]
-    fn counts_come_from_where_the_program_says() {
-        let count = |grid| invocations(grid, 400, &[7, 8], 5);
-        assert_eq!(count(Grid::Fixed(3)), 3);
-        assert_eq!(count(Grid::StateWords), 100);
-        assert_eq!(count(Grid::Parameter(1)), 8);
-        assert_eq!(count(Grid::Messages), 5);
     }
 }

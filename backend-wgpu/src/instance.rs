@@ -11,15 +11,15 @@ use hopwise_core::error::{
     CompileError, DeviceError, InstanceError, TransferError, check_chunk_bytes, check_range,
 };
 
-use crate::activity::{Activity, Kind, Ongoing};
 use crate::core::DeviceCore;
 use crate::digester::{BoundState, Digester};
 use crate::driver::Driver;
-use crate::held::Held;
 use crate::prelude::{FIRST_SEGMENT_BINDING, INSTANCE_HEADER_WORDS, parameter_vectors};
 use crate::program::{Pipelines, WgpuProgram};
-use crate::quota::Reservation;
 use crate::segmented::Segmented;
+use hopwise_core::implementing::Held;
+use hopwise_core::implementing::Reservation;
+use hopwise_core::implementing::{Activity, Ongoing, Work};
 
 /// One kernel on a device.
 pub(crate) struct WgpuInstance {
@@ -79,7 +79,7 @@ impl WgpuInstance {
 
     /// Begins a step: waits for a transfer or another step, at most so long.
     pub(crate) fn begin_step(&self, wait: Duration) -> Result<Ongoing<'_>, TransferError> {
-        self.activity.begin(Kind::Step, self.driver(), wait)
+        self.activity.begin(Work::Step, self.driver().health(), wait)
     }
 
     fn driver(&self) -> &Driver {
@@ -92,7 +92,7 @@ impl WgpuInstance {
     }
 
     fn begin_transfer(&self) -> Result<Ongoing<'_>, TransferError> {
-        self.activity.begin(Kind::Transfer, self.driver(), self.core.transfer_wait)
+        self.activity.begin(Work::Transfer, self.driver().health(), self.core.transfer_wait)
     }
 
     fn digest_segments(&self) -> Result<&[Held<wgpu::BindGroup>], DeviceError> {

@@ -45,19 +45,15 @@ mod device;
 mod grid;
 mod instance;
 mod limits;
-mod logical;
 mod program;
 
 mod prelude;
 mod source;
 
-mod activity;
 mod digester;
 mod driver;
-mod held;
 mod mapped;
 mod mapping;
-mod quota;
 mod ready;
 mod segmented;
 mod staging;

@@ -13,9 +13,9 @@ use parking_lot::Mutex;
 
 use crate::core::DeviceCore;
 use crate::driver::{Driver, Handles};
-use crate::held::Held;
 use crate::prelude::{BoxLayout, FIRST_SEGMENT_BINDING, Segments};
 use crate::source::Source;
+use hopwise_core::implementing::Held;
 
 /// A program made ready for one device.
 pub(crate) struct WgpuProgram {

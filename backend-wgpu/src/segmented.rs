@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::held::Held;
+use hopwise_core::implementing::Held;
 
 /// The buffers of a state.
 #[derive(Clone, Copy, Debug)]

@@ -7,10 +7,10 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use hopwise_core::error::DeviceError;
+use hopwise_core::implementing::Held;
 use parking_lot::Mutex;
 
 use crate::driver::Driver;
-use crate::held::Held;
 use crate::mapping::{Mapping, map_error};
 use crate::segmented::{Segmented, Slice};
 

@@ -22,13 +22,12 @@ use crate::health::DeviceHealth;
 
 mod device;
 mod instance;
-mod quota;
 
 pub use device::HostDevice;
 pub use instance::HostInstance;
 
+use crate::implementing::Quota;
 use device::DeviceCore;
-use quota::Quota;
 
 /// Memory of a host device unless another quota is asked for: 4 GiB.
 pub const DEFAULT_MEMORY_BYTES: u64 = 4 << 30;

@@ -38,6 +38,7 @@ pub mod program;
 pub mod backend;
 pub mod device;
 pub mod host;
+pub mod implementing;
 
 pub mod coordinator;
 pub mod fleet;

@@ -10,7 +10,6 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::instance::{HostInstance, instance_bytes};
-use super::quota::Quota;
 use crate::abi::inbox::InboxView;
 use crate::abi::outbox::OutboxWriter;
 use crate::device::{
@@ -23,6 +22,7 @@ use crate::error::{
     check_state_bytes,
 };
 use crate::health::DeviceHealth;
+use crate::implementing::Quota;
 use crate::program::{HostFunction, HostStep, Program, ProgramDigest};
 
 /// Threads and memory of this process, as a device.

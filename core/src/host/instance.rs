@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::device::DeviceCore;
-use super::quota::Reservation;
 use crate::abi::{bytes_to_words, words_to_bytes};
 use crate::device::{InitialState, InstanceRequest, KernelInstance};
 use crate::digest;
 use crate::error::{DeviceError, InstanceError, TransferError, check_chunk_bytes, check_range};
+use crate::implementing::Reservation;
 use crate::program::{HostFunction, Program};
 
 /// One kernel on a host device.

@@ -4,17 +4,19 @@ use std::fmt;
 use std::mem;
 use std::ops::Deref;
 
-use hopwise_core::health::DeviceHealth;
+use crate::health::DeviceHealth;
 
 /// Owns something of a driver. Once the device is lost or does not respond it is left behind
 /// instead of dropped: dropping can wait for as long as a step runs that never ends.
-pub(crate) struct Held<T> {
+pub struct Held<T> {
     value: Option<T>,
     health: DeviceHealth,
 }
 
 impl<T> Held<T> {
-    pub(crate) fn new(value: T, health: &DeviceHealth) -> Self {
+    /// Owns a value of a device with this latch.
+    #[must_use]
+    pub fn new(value: T, health: &DeviceHealth) -> Self {
         Self { value: Some(value), health: health.clone() }
     }
 }
@@ -45,9 +47,8 @@ impl<T> fmt::Debug for Held<T> {
 mod tests {
     use std::sync::Arc;
 
-    use hopwise_core::error::DeviceError;
-
     use super::*;
+    use crate::error::DeviceError;
 
     #[test]
     fn what_a_dead_device_owns_is_left_behind() {

@@ -3,19 +3,20 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use hopwise_core::health::DeviceHealth;
 use parking_lot::Mutex;
+
+use crate::health::DeviceHealth;
 
 /// Which numbers are in use, since the adapter was opened first or anew after a loss.
 #[derive(Debug, Default)]
-pub(crate) struct Numbers {
+pub struct Numbers {
     taken: Mutex<BTreeSet<usize>>,
 }
 
 /// A number in use. Dropped it is free again, unless its device is lost: what a lost device owns is
 /// left behind and stays what it was.
 #[derive(Debug)]
-pub(crate) struct Number {
+pub struct Number {
     numbers: Arc<Numbers>,
     health: DeviceHealth,
     value: usize,
@@ -23,12 +24,12 @@ pub(crate) struct Number {
 
 impl Numbers {
     /// Takes the listed number, or the first free one that is a multiple of `count` above it.
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        listed: usize,
-        count: usize,
-        health: &DeviceHealth,
-    ) -> Number {
+    ///
+    /// # Panics
+    ///
+    /// When more devices are open than numbers exist.
+    #[must_use]
+    pub fn take(self: &Arc<Self>, listed: usize, count: usize, health: &DeviceHealth) -> Number {
         let mut taken = self.taken.lock();
         let mut candidates = (listed..).step_by(count);
         let value = candidates.find(|number| taken.insert(*number)).expect("devices are few");
@@ -37,7 +38,9 @@ impl Numbers {
 }
 
 impl Number {
-    pub(crate) fn value(&self) -> usize {
+    /// The number.
+    #[must_use]
+    pub fn value(&self) -> usize {
         self.value
     }
 }
@@ -52,9 +55,8 @@ impl Drop for Number {
 
 #[cfg(test)]
 mod tests {
-    use hopwise_core::error::DeviceError;
-
     use super::*;
+    use crate::error::DeviceError;
 
     #[test]
     fn a_number_is_free_again_after_a_drop_but_not_after_a_loss() {

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use hopwise_core::error::TransferError;
 use parking_lot::{Condvar, Mutex};
 
-use crate::driver::Driver;
+use crate::error::TransferError;
+use crate::health::DeviceHealth;
 
 /// How often a waiting thread looks whether the device is still there.
 const SLICE: Duration = Duration::from_millis(10);
@@ -13,14 +13,14 @@ const SLICE: Duration = Duration::from_millis(10);
 /// Whether a step or a transfer of an instance goes on: one at a time, and in turns where both wait,
 /// so that neither shuts the other out.
 #[derive(Debug, Default)]
-pub(crate) struct Activity {
+pub struct Activity {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 /// What goes on with an instance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Work {
     /// A step.
     #[default]
     Step,
@@ -31,30 +31,34 @@ pub(crate) enum Kind {
 #[derive(Debug, Default)]
 struct State {
     is_busy: bool,
-    last: Kind,
+    last: Work,
     waiting: [usize; 2],
 }
 
 /// A step or transfer that goes on until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Ongoing<'a> {
+pub struct Ongoing<'a> {
     activity: &'a Activity,
 }
 
 impl State {
-    fn is_free_for(&self, kind: Kind) -> bool {
-        let other = if kind == Kind::Step { Kind::Transfer } else { Kind::Step };
+    fn is_free_for(&self, kind: Work) -> bool {
+        let other = if kind == Work::Step { Work::Transfer } else { Work::Step };
         let is_others_turn = self.last == kind && self.waiting[other as usize] > 0;
         !self.is_busy && !is_others_turn
     }
 }
 
 impl Activity {
-    /// Begins a step or transfer, or says that the instance was busy for so long.
-    pub(crate) fn begin(
+    /// Begins a step or transfer. Waits while something else goes on, at most so long.
+    ///
+    /// # Errors
+    ///
+    /// [`TransferError::Busy`] when the wait is over, or the latched loss of the device.
+    pub fn begin(
         &self,
-        kind: Kind,
-        driver: &Driver,
+        kind: Work,
+        health: &DeviceHealth,
         wait: Duration,
     ) -> Result<Ongoing<'_>, TransferError> {
         let started = Instant::now();
@@ -65,7 +69,7 @@ impl Activity {
                 break Ok(());
             }
             // The latch alone is read: a driver is not called under a lock.
-            if let Err(error) = driver.health().check() {
+            if let Err(error) = health.check() {
                 break Err(error.into());
             }
             let left = wait.saturating_sub(started.elapsed());
