@@ -8,6 +8,7 @@ use std::sync::Arc;
 use hopwise_core::device::CompiledProgram;
 use hopwise_core::device_info::BackendKind;
 use hopwise_core::error::{CompileError, DeviceError};
+use hopwise_core::implementing::Held;
 use hopwise_core::program::Program;
 use parking_lot::Mutex;
 
@@ -15,7 +16,6 @@ use crate::core::DeviceCore;
 use crate::driver::{Driver, Handles};
 use crate::prelude::{BoxLayout, FIRST_SEGMENT_BINDING, Segments};
 use crate::source::Source;
-use hopwise_core::implementing::Held;
 
 /// A program made ready for one device.
 pub(crate) struct WgpuProgram {
