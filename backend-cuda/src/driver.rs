@@ -1,11 +1,15 @@
 //! Asking the CUDA driver whether it works and how many devices it has.
 
-use std::ffi::{c_int, c_uint};
+use std::ffi::c_int;
 use std::fmt;
 
-use libloading::Library;
-
 use crate::library::{Attempt, Opened, open, write_attempts};
+
+pub(crate) use functions::{Functions, SYMBOLS};
+pub use status::DriverStatus;
+
+mod functions;
+mod status;
 
 #[cfg(test)]
 mod tests;
@@ -30,12 +34,21 @@ pub enum DriverOutcome {
         /// What it returned.
         status: DriverStatus,
     },
+    /// The driver lacks what is used here.
+    TooOld {
+        /// The name or path of the library.
+        library: String,
+        /// The newest CUDA version that the driver supports: below 12.0.
+        version: CudaVersion,
+    },
     /// The driver works and sees no device.
     NoDevice {
         /// The name or path of the library.
         library: String,
         /// The newest CUDA version that the driver supports.
         version: CudaVersion,
+        /// The value of `CUDA_VISIBLE_DEVICES`, where it is set: it can hide every device.
+        hidden_by: Option<String>,
     },
     /// The driver works and has devices.
     Ready {
@@ -58,6 +71,10 @@ impl DriverOutcome {
                  (docker run --gpus all)",
             ),
             Self::Failed { status, .. } => Some(status.remedy()),
+            Self::TooOld { .. } => Some("install a driver for CUDA 12.0 or newer (525 or newer)"),
+            Self::NoDevice { hidden_by: Some(_), .. } => {
+                Some("unset CUDA_VISIBLE_DEVICES, or name devices in it that nvidia-smi -L lists")
+            }
             Self::NoDevice { .. } => Some(DriverStatus::NO_DEVICE.remedy()),
             Self::Ready { .. } => None,
         }
@@ -74,8 +91,14 @@ impl fmt::Display for DriverOutcome {
                     write!(f, " (driver for CUDA {version})")?;
                 }
             }
-            Self::NoDevice { library, version } => {
+            Self::TooOld { library, version } => {
+                write!(f, "{library} is for CUDA {version}, {OLDEST} is needed")?;
+            }
+            Self::NoDevice { library, version, hidden_by } => {
                 write!(f, "{library} for CUDA {version} sees no device")?;
+                if let Some(value) = hidden_by {
+                    write!(f, ": CUDA_VISIBLE_DEVICES is `{value}`")?;
+                }
             }
             Self::Ready { library, version, device_count } => {
                 let plural = if *device_count == 1 { "" } else { "s" };
@@ -109,144 +132,100 @@ impl fmt::Display for CudaVersion {
     }
 }
 
-/// A result code of the CUDA driver API (`CUresult`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct DriverStatus(c_int);
+/// The oldest driver that has all that is used, by the CUDA version that it supports.
+pub(crate) const OLDEST: CudaVersion = CudaVersion { major: 12, minor: 0 };
 
-impl DriverStatus {
-    const SUCCESS: Self = Self(0);
-    const NO_DEVICE: Self = Self(100);
-
-    /// The number, as in `cuda.h`.
-    #[must_use]
-    pub fn code(self) -> i32 {
-        self.0
-    }
-
-    /// The name in `cuda.h`, for the codes that opening a driver is known to return.
-    #[must_use]
-    pub fn name(self) -> Option<&'static str> {
-        Some(match self.0 {
-            0 => "CUDA_SUCCESS",
-            1 => "CUDA_ERROR_INVALID_VALUE",
-            2 => "CUDA_ERROR_OUT_OF_MEMORY",
-            3 => "CUDA_ERROR_NOT_INITIALIZED",
-            34 => "CUDA_ERROR_STUB_LIBRARY",
-            46 => "CUDA_ERROR_DEVICE_UNAVAILABLE",
-            100 => "CUDA_ERROR_NO_DEVICE",
-            101 => "CUDA_ERROR_INVALID_DEVICE",
-            304 => "CUDA_ERROR_OPERATING_SYSTEM",
-            802 => "CUDA_ERROR_SYSTEM_NOT_READY",
-            803 => "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
-            804 => "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
-            999 => "CUDA_ERROR_UNKNOWN",
-            _ => return None,
-        })
-    }
-
-    /// What usually helps.
-    #[must_use]
-    pub fn remedy(self) -> &'static str {
-        match self.0 {
-            34 => {
-                "a stub for linking was loaded: take the toolkit's `stubs` folder out of the path"
-            }
-            46 => "another process holds the GPU exclusively: end it, or change the compute mode",
-            100 => {
-                "check CUDA_VISIBLE_DEVICES and that nvidia-smi lists a GPU; in a container, start \
-                 it with the GPUs (docker run --gpus all)"
-            }
-            802 => "NVSwitch is not set up: start the nvidia-fabricmanager service",
-            803 => {
-                "the kernel module and the driver library differ in version: restart the machine \
-                 or reload the module"
-            }
-            804 => "remove the cuda-compat package, or use a GPU that it supports",
-            999 => "load the module for unified memory (nvidia-modprobe -u -c=0), or restart",
-            _ => "run nvidia-smi, and look the code up under CUresult in the CUDA driver API",
-        }
-    }
-
-    fn ok(self) -> Result<(), Self> {
-        if self == Self::SUCCESS { Ok(()) } else { Err(self) }
-    }
+/// A driver that is loaded and initialised.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    pub(crate) functions: Functions,
+    pub(crate) library_name: String,
+    pub(crate) version: CudaVersion,
+    pub(crate) device_count: u32,
 }
 
-impl fmt::Display for DriverStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.name() {
-            Some(name) => write!(f, "error {} ({name})", self.0),
-            None => write!(f, "error {}", self.0),
+impl Driver {
+    /// Opens the driver under one of `names`, or says why that cannot be.
+    pub(crate) fn open(names: &[String]) -> Result<Self, DriverOutcome> {
+        let Opened { name, library } = match open(names, SYMBOLS) {
+            Ok(opened) => opened,
+            Err(attempts) => return Err(too_old(names, attempts)),
+        };
+        let functions = Functions::of(&library).expect("opening the driver checked its symbols");
+        // The driver starts threads and exit handlers of its own, so its code must stay.
+        std::mem::forget(library);
+        Self::ask(name, functions)
+    }
+
+    fn ask(library: String, functions: Functions) -> Result<Self, DriverOutcome> {
+        let failed = |call, status: DriverStatus, version| DriverOutcome::Failed {
+            library: library.clone(),
+            version,
+            call,
+            status,
+        };
+        // The version may be asked before the driver is initialised.
+        let version = number(functions.cuDriverGetVersion)
+            .map_err(|status| failed("cuDriverGetVersion", status, None))?;
+        let version = CudaVersion::from_driver(version);
+        if version < OLDEST {
+            return Err(DriverOutcome::TooOld { library, version });
+        }
+        // SAFETY: it may be called from any thread, any number of times; its flags must be 0.
+        let begun = DriverStatus(unsafe { (functions.cuInit)(0) });
+        let count = match begun {
+            DriverStatus::NO_DEVICE => 0,
+            _ => begun
+                .ok()
+                .map_err(|status| ("cuInit", status))
+                .and_then(|()| {
+                    number(functions.cuDeviceGetCount)
+                        .map_err(|status| ("cuDeviceGetCount", status))
+                })
+                .map_err(|(call, status)| failed(call, status, Some(version)))?,
+        };
+        match u32::try_from(count).unwrap_or(0) {
+            0 => Err(DriverOutcome::NoDevice { library, version, hidden_by: hidden_by() }),
+            device_count => Ok(Self { functions, library_name: library, version, device_count }),
         }
     }
 }
 
-const INIT: &str = "cuInit";
-const GET_VERSION: &str = "cuDriverGetVersion";
-const GET_COUNT: &str = "cuDeviceGetCount";
-const SYMBOLS_WERE_CHECKED: &str = "opening the driver checked its symbols";
-
-/// Opens the driver under one of `names` and asks it.
-pub(crate) fn ask(names: &[String]) -> DriverOutcome {
-    match open(names, &[INIT, GET_VERSION, GET_COUNT]) {
-        Ok(Opened { name, library }) => {
-            let outcome = ask_opened(name, &library);
-            // The driver starts threads and exit handlers of its own, so its code must stay.
-            std::mem::forget(library);
-            outcome
-        }
-        Err(attempts) => DriverOutcome::Missing { attempts },
+/// A driver that lacks functions because it is old says so; what else is there is no driver.
+fn too_old(names: &[String], attempts: Vec<Attempt>) -> DriverOutcome {
+    let Ok(Opened { name, library }) = open(names, &["cuInit", "cuDriverGetVersion"]) else {
+        return DriverOutcome::Missing { attempts };
+    };
+    type Ask = unsafe extern "C" fn(*mut c_int) -> c_int;
+    // SAFETY: the type is that of `CUresult cuDriverGetVersion(int *)` in cuda.h.
+    let version = unsafe { library.get::<Ask>("cuDriverGetVersion") };
+    let version = version.ok().and_then(|function| number(*function).ok());
+    std::mem::forget(library);
+    match version.map(CudaVersion::from_driver) {
+        Some(version) if version < OLDEST => DriverOutcome::TooOld { library: name, version },
+        _ => DriverOutcome::Missing { attempts },
     }
-}
-
-fn ask_opened(library_name: String, library: &Library) -> DriverOutcome {
-    let mut version = None;
-    match version_and_count(library, &mut version) {
-        Ok((version, 0)) => DriverOutcome::NoDevice { library: library_name, version },
-        Ok((version, device_count)) => {
-            DriverOutcome::Ready { library: library_name, version, device_count }
-        }
-        Err((call, status)) => match version {
-            Some(version) if call == INIT && status == DriverStatus::NO_DEVICE => {
-                DriverOutcome::NoDevice { library: library_name, version }
-            }
-            _ => DriverOutcome::Failed { library: library_name, version, call, status },
-        },
-    }
-}
-
-/// Leaves the version in `known` as soon as it is known, also when a later call fails.
-fn version_and_count(
-    library: &Library,
-    known: &mut Option<CudaVersion>,
-) -> Result<(CudaVersion, u32), (&'static str, DriverStatus)> {
-    // The version may be asked before the driver is initialised.
-    let version = CudaVersion::from_driver(ask_number(library, GET_VERSION)?);
-    *known = Some(version);
-    init(library).ok().map_err(|status| (INIT, status))?;
-    let count = ask_number(library, GET_COUNT)?;
-    Ok((version, u32::try_from(count).unwrap_or(0)))
-}
-
-fn init(library: &Library) -> DriverStatus {
-    type Init = unsafe extern "system" fn(flags: c_uint) -> c_int;
-    // SAFETY: the type is that of `CUresult cuInit(unsigned int)` in cuda.h.
-    let function = unsafe { library.get::<Init>(INIT) }.expect(SYMBOLS_WERE_CHECKED);
-    // SAFETY: it may be called from any thread, any number of times; its flags must be 0.
-    DriverStatus(unsafe { function(0) })
 }
 
 /// Calls one of the functions that fill in a number.
-fn ask_number(
-    library: &Library,
-    call: &'static str,
-) -> Result<c_int, (&'static str, DriverStatus)> {
-    type Ask = unsafe extern "system" fn(number: *mut c_int) -> c_int;
+fn number(function: unsafe extern "C" fn(*mut c_int) -> c_int) -> Result<c_int, DriverStatus> {
     let mut number = 0;
-    // SAFETY: the type is that of `CUresult cuDriverGetVersion(int *)` and
-    // `CUresult cuDeviceGetCount(int *)` in cuda.h, the two that are asked.
-    let function = unsafe { library.get::<Ask>(call) }.expect(SYMBOLS_WERE_CHECKED);
     // SAFETY: `number` lives until the call returns, and the driver keeps no pointer to it.
     let status = DriverStatus(unsafe { function(&raw mut number) });
-    status.ok().map(|()| number).map_err(|status| (call, status))
+    status.ok().map(|()| number)
+}
+
+/// The value of `CUDA_VISIBLE_DEVICES`, which can hide every device.
+fn hidden_by() -> Option<String> {
+    std::env::var("CUDA_VISIBLE_DEVICES").ok()
+}
+
+/// Opens the driver under one of `names` and asks it.
+pub(crate) fn ask(names: &[String]) -> DriverOutcome {
+    match Driver::open(names) {
+        Ok(Driver { library_name: library, version, device_count, .. }) => {
+            DriverOutcome::Ready { library, version, device_count }
+        }
+        Err(outcome) => outcome,
+    }
 }

@@ -17,10 +17,40 @@
 //! }
 //! ```
 
+pub use backend::CudaBackend;
+pub use device::CudaDevice;
 pub use driver::{CudaVersion, DriverOutcome, DriverStatus};
+pub use facts::GpuFacts;
+pub use graph::GraphTrial;
 pub use library::{Attempt, Libraries, LibraryOutcome};
+pub use options::{CudaOptions, DEFAULT_TRANSFER_WAIT, DEFAULT_WAIT_LIMIT, GpuFilter, GraphUse};
+pub use prelude::assemble;
 pub use probe::{Probe, probe};
+
+mod backend;
+
+mod facts;
+mod options;
 
 mod driver;
 mod library;
+mod nvrtc;
 mod probe;
+
+mod context;
+mod module;
+mod owned;
+mod stream;
+
+mod compiler;
+mod prelude;
+mod program;
+
+mod batch;
+mod core;
+mod device;
+mod digester;
+mod graph;
+mod instance;
+mod peer;
+mod transfer;

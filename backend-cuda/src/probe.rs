@@ -4,6 +4,7 @@ use std::fmt;
 
 use crate::driver::{self, DriverOutcome};
 use crate::library::{Libraries, LibraryOutcome, open, search_path};
+use crate::nvrtc;
 
 #[cfg(test)]
 mod tests;
@@ -40,7 +41,7 @@ impl Probe {
     pub fn with_libraries(libraries: &Libraries) -> Self {
         Self {
             driver: driver::ask(&libraries.driver),
-            nvrtc: open(&libraries.nvrtc, NVRTC_SYMBOLS).into(),
+            nvrtc: open(&libraries.nvrtc, nvrtc::SYMBOLS).into(),
             nvml: open(&libraries.nvml, NVML_SYMBOLS).into(),
         }
     }
@@ -55,8 +56,7 @@ impl Probe {
     }
 }
 
-/// What each library must export to be what its name says.
-const NVRTC_SYMBOLS: &[&str] = &["nvrtcVersion", "nvrtcCompileProgram"];
+/// What NVML must export to be what its name says.
 const NVML_SYMBOLS: &[&str] = &["nvmlInit_v2", "nvmlShutdown"];
 
 impl fmt::Display for Probe {

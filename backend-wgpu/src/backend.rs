@@ -8,7 +8,7 @@ use hopwise_core::device::Device;
 use hopwise_core::device_info::{BackendKind, DeviceInfo, DeviceLimits, Overrun};
 use hopwise_core::error::DeviceError;
 use hopwise_core::health::DeviceHealth;
-use hopwise_core::implementing::Quota;
+use hopwise_core::implementing::{Number, Numbers, Quota};
 
 use parking_lot::Mutex;
 
@@ -24,7 +24,6 @@ use crate::options::WgpuOptions;
 use crate::probe::{self, Probe};
 use crate::ready::block_on;
 use crate::staging::Staging;
-use hopwise_core::implementing::{Number, Numbers};
 
 /// Most kernels of a batch: enough that the cost of a submission is shared widely, few enough that a
 /// transfer, which waits behind a batch, waits briefly.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::error::DeviceError;
-use hopwise_core::implementing::Number;
+use hopwise_core::implementing::{Number, Quota};
 
 use crate::digester::Digester;
 use crate::driver::Driver;
@@ -12,7 +12,6 @@ use crate::limits::Limits;
 use crate::mapped;
 use crate::segmented::Segmented;
 use crate::staging::Staging;
-use hopwise_core::implementing::Quota;
 
 /// One logical device: a driver's device, and what is kept for use again.
 #[derive(Debug)]

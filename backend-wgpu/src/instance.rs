@@ -10,7 +10,7 @@ use hopwise_core::device::{InitialState, InstanceRequest, KernelInstance};
 use hopwise_core::error::{
     CompileError, DeviceError, InstanceError, TransferError, check_chunk_bytes, check_range,
 };
-use hopwise_core::implementing::Held;
+use hopwise_core::implementing::{Activity, Held, Ongoing, Reservation, Work};
 
 use crate::core::DeviceCore;
 use crate::digester::{BoundState, Digester};
@@ -18,8 +18,6 @@ use crate::driver::Driver;
 use crate::prelude::{FIRST_SEGMENT_BINDING, INSTANCE_HEADER_WORDS, parameter_vectors};
 use crate::program::{Pipelines, WgpuProgram};
 use crate::segmented::Segmented;
-use hopwise_core::implementing::Reservation;
-use hopwise_core::implementing::{Activity, Ongoing, Work};
 
 /// One kernel on a device.
 pub(crate) struct WgpuInstance {

@@ -75,6 +75,7 @@ struct Forms {
     host: Option<HostFunction>,
     wgsl: Option<Arc<str>>,
     cuda_c: Option<Arc<str>>,
+    ptx: Option<Arc<str>>,
 }
 
 impl fmt::Debug for Forms {
@@ -270,6 +271,12 @@ impl Program {
     #[must_use]
     pub fn cuda_c(&self) -> Option<&str> {
         self.forms.cuda_c.as_deref()
+    }
+
+    /// The PTX form.
+    #[must_use]
+    pub fn ptx(&self) -> Option<&str> {
+        self.forms.ptx.as_deref()
     }
 
     /// Names of the forms that the program carries, for messages.

@@ -23,12 +23,12 @@ fn every_outcome_but_ready_has_a_remedy_in_its_text() {
     let failed = DriverOutcome::Failed {
         library: library.clone(),
         version: Some(version),
-        call: INIT,
+        call: "cuInit",
         status: DriverStatus(999),
     };
     assert!(failed.to_string().contains("cuInit of libcuda.so.1 failed: error 999"), "{failed}");
     assert!(failed.to_string().contains("remedy: load the module"), "{failed}");
-    let none = DriverOutcome::NoDevice { library: library.clone(), version };
+    let none = DriverOutcome::NoDevice { library: library.clone(), version, hidden_by: None };
     assert!(none.to_string().contains("CUDA 12.4 sees no device\n  remedy: check"), "{none}");
     let ready = DriverOutcome::Ready { library, version, device_count: 1 };
     assert_eq!(ready.to_string(), "libcuda.so.1 for CUDA 12.4, 1 device");

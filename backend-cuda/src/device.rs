@@ -1,0 +1,221 @@
+//! One open logical device: compiling, creating instances, running batches, copying to peers.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hopwise_core::device::{
+    CompiledProgram, Device, DeviceMemory, InstanceRequest, KernelInstance, PeerCopy, Step,
+};
+use hopwise_core::device_info::{DeviceInfo, DeviceLimits};
+use hopwise_core::error::{
+    CompileError, DeviceError, InstanceError, TransferError, check_range, check_state_bytes,
+};
+use hopwise_core::health::DeviceHealth;
+use hopwise_core::program::{Program, ProgramDigest};
+use parking_lot::Mutex;
+
+use crate::batch::Batches;
+use crate::core::DeviceCore;
+use crate::facts::GpuFacts;
+use crate::graph::GraphTrial;
+use crate::instance::CudaInstance;
+use crate::options::CudaOptions;
+use crate::peer::{PeerPath, Peers, copy_state};
+use crate::program::CudaProgram;
+
+/// A GPU, or one of several logical devices on it.
+#[derive(Debug)]
+pub struct CudaDevice {
+    info: DeviceInfo,
+    facts: GpuFacts,
+    limits: DeviceLimits,
+    core: Arc<DeviceCore>,
+    compiled: Mutex<HashMap<ProgramDigest, Arc<CudaProgram>>>,
+    batches: Batches,
+    /// `None` when peer access is not wanted.
+    peers: Option<Arc<Peers>>,
+    /// The ways to other GPUs that were found; they stay enabled as long as this device is open.
+    paths: Mutex<HashMap<usize, PeerPath>>,
+}
+
+impl CudaDevice {
+    pub(crate) fn new(
+        info: DeviceInfo,
+        facts: GpuFacts,
+        limits: DeviceLimits,
+        core: DeviceCore,
+        peers: &Arc<Peers>,
+        options: &CudaOptions,
+    ) -> Self {
+        Self {
+            info,
+            facts,
+            limits,
+            core: Arc::new(core),
+            compiled: Mutex::default(),
+            batches: Batches::new(options.graphs),
+            peers: options.peer_access.then(|| Arc::clone(peers)),
+            paths: Mutex::default(),
+        }
+    }
+
+    /// What the driver says about the GPU.
+    #[must_use]
+    pub fn facts(&self) -> &GpuFacts {
+        &self.facts
+    }
+
+    /// Gives the device up on purpose. All logical devices of the GPU are lost, and say this cause.
+    /// Returns whether they worked until now.
+    ///
+    /// What they own is left behind until the GPU is opened again.
+    pub fn lose(&self, cause: impl Into<String>) -> bool {
+        self.core.context.health().latch(DeviceError::Lost { cause: cause.into() })
+    }
+
+    /// What was measured of CUDA graphs against plain launches, for each shape of batch that ran.
+    #[must_use]
+    pub fn graph_trials(&self) -> Vec<GraphTrial> {
+        self.batches.graph_trials()
+    }
+
+    fn is_own(&self, instance: &dyn KernelInstance) -> bool {
+        let instance = instance.as_any().downcast_ref::<CudaInstance>();
+        instance.is_some_and(|instance| Arc::ptr_eq(instance.core(), &self.core))
+    }
+
+    /// The way from this GPU to another's. One that was not found is looked for again when it is
+    /// asked for next: a relay can have been opened meanwhile.
+    fn path(&self, to: &Arc<DeviceCore>) -> Option<PeerPath> {
+        let key = Arc::as_ptr(&to.context).addr();
+        if let Some(known) = self.paths.lock().get(&key) {
+            return Some(known.clone());
+        }
+        let found = self.peers.as_ref()?.path(&self.core.context, &to.context)?;
+        let mut paths = self.paths.lock();
+        Some(paths.entry(key).or_insert(found).clone())
+    }
+}
+
+impl Device for CudaDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn limits(&self) -> &DeviceLimits {
+        &self.limits
+    }
+
+    /// What is left of the quota, or what the driver says is free on the GPU if that is less.
+    fn memory(&self) -> Result<DeviceMemory, DeviceError> {
+        let entered = self.core.context.enter()?;
+        let (mut free, mut total) = (0, 0);
+        entered.call("cuMemGetInfo_v2", |driver| {
+            // SAFETY: both numbers live until the call returns.
+            unsafe { (driver.cuMemGetInfo_v2)(&raw mut free, &raw mut total) }
+        })?;
+        let quota = self.core.quota.memory();
+        let available_bytes = quota.available_bytes.min(free as u64);
+        Ok(DeviceMemory { available_bytes, ..quota })
+    }
+
+    fn health(&self) -> &DeviceHealth {
+        self.core.context.health()
+    }
+
+    fn poll(&self) -> Result<(), DeviceError> {
+        self.memory().map(drop)
+    }
+
+    fn compile(&self, program: &Arc<Program>) -> Result<Arc<dyn CompiledProgram>, CompileError> {
+        self.health().check()?;
+        let digest = program.digest();
+        let known = self.compiled.lock().get(&digest).cloned();
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        // Two threads may compile the same; the first to end has its work kept.
+        let new = Arc::new(CudaProgram::compile(program, &self.core)?);
+        let mut compiled = self.compiled.lock();
+        Ok(Arc::clone(compiled.entry(digest).or_insert(new)) as Arc<dyn CompiledProgram>)
+    }
+
+    fn create_instance(
+        &self,
+        program: &Arc<dyn CompiledProgram>,
+        request: &InstanceRequest<'_>,
+    ) -> Result<Arc<dyn KernelInstance>, InstanceError> {
+        self.health().check()?;
+        let digest = program.program().digest();
+        let own = program.as_any().downcast_ref::<CudaProgram>();
+        if !own.is_some_and(|own| Arc::ptr_eq(&own.core, &self.core)) {
+            return Err(InstanceError::ForeignProgram);
+        }
+        let own = self.compiled.lock().get(&digest).cloned();
+        let own = own.expect("what was compiled here is kept");
+        check_state_bytes(request.state_bytes, self.limits.max_state_bytes)?;
+        Ok(Arc::new(CudaInstance::create(own, request)?))
+    }
+
+    fn run_batch(&self, steps: &mut [Step]) -> Result<(), DeviceError> {
+        self.health().check()?;
+        if let Some(position) = steps.iter().position(|step| !self.is_own(&*step.instance)) {
+            return Err(DeviceError::Driver {
+                message: format!("step {position} of the batch is not of this device"),
+            });
+        }
+        self.batches.run(&self.core, steps)
+    }
+
+    fn peer_copy(&self) -> Option<&dyn PeerCopy> {
+        self.peers.is_some().then_some(self)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl PeerCopy for CudaDevice {
+    /// Whether there is a direct way, or one over a third GPU that is open.
+    fn reaches(&self, other: &dyn Device) -> bool {
+        let Some(other) = other.as_any().downcast_ref::<Self>() else { return false };
+        self.health().is_working()
+            && other.health().is_working()
+            && self.path(&other.core).is_some()
+    }
+
+    fn copy_state(
+        &self,
+        from: &dyn KernelInstance,
+        to: &dyn KernelInstance,
+        offset_bytes: u64,
+        length_bytes: u64,
+    ) -> Result<(), TransferError> {
+        let (from, to) = (cuda_instance(from)?, cuda_instance(to)?);
+        from.core().context.health().check()?;
+        to.core().context.health().check()?;
+        let smaller = from.state_bytes().min(to.state_bytes());
+        check_range(offset_bytes, length_bytes, smaller)?;
+        let path = if Arc::ptr_eq(&from.core().context, &self.core.context) {
+            self.path(to.core())
+        } else {
+            self.peers
+                .as_ref()
+                .and_then(|peers| peers.path(&from.core().context, &to.core().context))
+        };
+        let path = path.ok_or_else(|| DeviceError::Driver {
+            message: "neither GPU reaches the other, and no open GPU reaches both; copy through \
+                      host memory"
+                .to_owned(),
+        })?;
+        copy_state(&path, from, to, offset_bytes, length_bytes)
+    }
+}
+
+fn cuda_instance(instance: &dyn KernelInstance) -> Result<&CudaInstance, DeviceError> {
+    instance.as_any().downcast_ref().ok_or_else(|| DeviceError::Driver {
+        message: format!("a copy between CUDA devices names {instance:?}, which is on none"),
+    })
+}
