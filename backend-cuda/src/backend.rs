@@ -20,7 +20,7 @@ use crate::driver::{Driver, DriverOutcome};
 use crate::facts::{GpuFacts, Unreadable};
 use crate::library::Libraries;
 use crate::options::CudaOptions;
-use crate::peer::Peers;
+use crate::peer::PEERS;
 use crate::transfer::Lanes;
 
 /// Most kernels of a batch: enough that the cost of a batch is shared widely, few enough that a
@@ -47,7 +47,6 @@ pub struct CudaBackend {
     cards: Vec<Card>,
     /// GPUs that the driver lists and does not describe: the others go on without them.
     unreadable: Vec<Unreadable>,
-    peers: Arc<Peers>,
 }
 
 /// What the logical devices of one GPU share.
@@ -89,7 +88,7 @@ impl CudaBackend {
                 _ => {}
             }
         }
-        Self { options, driver, compiler, cards, unreadable, peers: Arc::default() }
+        Self { options, driver, compiler, cards, unreadable }
     }
 
     /// The GPUs that the options name. The device with ordinal `n` is on the GPU at place `n` divided
@@ -132,7 +131,7 @@ impl CudaBackend {
             }
         };
         let (context, number) =
-            card.next_logical(driver, &self.peers, ordinal % logical_devices, &self.options)?;
+            card.next_logical(driver, ordinal % logical_devices, &self.options)?;
         let quota = card.facts.quota_bytes(number.value(), &self.options);
         let mut info = card.facts.device_info(ordinal, number.value(), &self.options);
         info.peer_capable = self.options.peer_access && self.has_peer(driver, &card.facts);
@@ -153,7 +152,7 @@ impl CudaBackend {
             _number: number,
         };
         let facts = card.facts.clone();
-        let device = CudaDevice::new(info, facts, limits, core, &self.peers, &self.options);
+        let device = CudaDevice::new(info, facts, limits, core, &self.options);
         Ok(Arc::new(device))
     }
 
@@ -229,7 +228,6 @@ impl Card {
     fn next_logical(
         &self,
         driver: &Arc<Driver>,
-        peers: &Peers,
         logical: usize,
         options: &CudaOptions,
     ) -> Result<(Arc<Context>, Number), DeviceError> {
@@ -252,7 +250,7 @@ impl Card {
                     Some(context) => context,
                     None => {
                         opened.context = Arc::downgrade(&new);
-                        peers.add(&new);
+                        PEERS.add(&new);
                         new
                     }
                 }

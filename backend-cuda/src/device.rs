@@ -21,7 +21,7 @@ use crate::facts::GpuFacts;
 use crate::graph::GraphTrial;
 use crate::instance::CudaInstance;
 use crate::options::CudaOptions;
-use crate::peer::{PeerPath, Peers, copy_state};
+use crate::peer::{PEERS, PeerPath, copy_state};
 use crate::program::CudaProgram;
 
 /// A GPU, or one of several logical devices on it.
@@ -33,8 +33,7 @@ pub struct CudaDevice {
     core: Arc<DeviceCore>,
     compiled: Mutex<HashMap<ProgramDigest, Arc<CudaProgram>>>,
     batches: Batches,
-    /// `None` when peer access is not wanted.
-    peers: Option<Arc<Peers>>,
+    may_access_peers: bool,
     /// The ways to other GPUs that were found; they stay enabled as long as this device is open.
     paths: Mutex<HashMap<usize, PeerPath>>,
 }
@@ -45,7 +44,6 @@ impl CudaDevice {
         facts: GpuFacts,
         limits: DeviceLimits,
         core: DeviceCore,
-        peers: &Arc<Peers>,
         options: &CudaOptions,
     ) -> Self {
         Self {
@@ -55,7 +53,7 @@ impl CudaDevice {
             core: Arc::new(core),
             compiled: Mutex::default(),
             batches: Batches::new(options.graphs),
-            peers: options.peer_access.then(|| Arc::clone(peers)),
+            may_access_peers: options.peer_access,
             paths: Mutex::default(),
         }
     }
@@ -92,7 +90,7 @@ impl CudaDevice {
         if let Some(known) = self.paths.lock().get(&key) {
             return Some(known.clone());
         }
-        let found = self.peers.as_ref()?.path(&self.core.context, &to.context)?;
+        let found = PEERS.path(&self.core.context, &to.context)?;
         let mut paths = self.paths.lock();
         Some(paths.entry(key).or_insert(found).clone())
     }
@@ -169,7 +167,7 @@ impl Device for CudaDevice {
     }
 
     fn peer_copy(&self) -> Option<&dyn PeerCopy> {
-        self.peers.is_some().then_some(self)
+        self.may_access_peers.then_some(self)
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -201,9 +199,7 @@ impl PeerCopy for CudaDevice {
         let path = if Arc::ptr_eq(&from.core().context, &self.core.context) {
             self.path(to.core())
         } else {
-            self.peers
-                .as_ref()
-                .and_then(|peers| peers.path(&from.core().context, &to.core().context))
+            PEERS.path(&from.core().context, &to.core().context)
         };
         let path = path.ok_or_else(|| DeviceError::Driver {
             message: "neither GPU reaches the other, and no open GPU reaches both; copy through \

@@ -158,9 +158,9 @@ impl Nvrtc {
             Target::Ptx(number) => format!("--gpu-architecture=compute_{number}"),
         };
         let (source, name) = (text(source)?, text(name)?);
-        let options = [&architecture, "--std=c++17", "--generate-line-info", "--diag-suppress=177"];
         let options =
-            options.map(|option| text(option)).into_iter().collect::<Result<Vec<_>, _>>()?;
+            [architecture.as_str(), "--std=c++17", "--generate-line-info", "--diag-suppress=177"];
+        let options = options.map(text).into_iter().collect::<Result<Vec<_>, _>>()?;
         let options: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
         let program = self.create(&source, &name)?;
         let count = c_int::try_from(options.len()).expect("options are few");

@@ -6,7 +6,7 @@
 //! when nobody does, unless somebody else had enabled it before.
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, LazyLock, OnceLock, Weak};
 
 use hopwise_core::error::{DeviceError, TransferError};
 use parking_lot::Mutex;
@@ -20,7 +20,10 @@ use crate::stream::{Event, Stream};
 /// Bytes of each of a relay's two buffers: while one is filled, the other is emptied.
 const RELAY_BYTES: u64 = 4 << 20;
 
-/// The pairs of GPUs between which access was asked for. All backends of a process share one.
+/// The one owner of peer access in this process: all backends share it.
+pub(crate) static PEERS: LazyLock<Peers> = LazyLock::new(Peers::default);
+
+/// The pairs of GPUs between which access was asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     links: Mutex<HashMap<(usize, usize), Arc<Slot>>>,

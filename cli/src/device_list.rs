@@ -1,8 +1,9 @@
-//! Devices as they are written: `wgpu:2,host:1`, `wgpu[llvmpipe]:1`.
+//! Devices as they are written: `cuda:2,wgpu:1,host:1`, `wgpu[llvmpipe]:1`, `cuda[GPU-5a4f]:1`.
 
 use std::fmt;
 use std::str::FromStr;
 
+use hopwise_backend_cuda::{CudaBackend, CudaOptions, GpuFilter};
 use hopwise_backend_wgpu::{AdapterFilter, AdapterKind};
 use hopwise_core::host::DEFAULT_MEMORY_BYTES;
 
@@ -16,7 +17,8 @@ mod tests;
 pub(crate) const MOST_DEVICES: usize = 256;
 
 /// The kinds of device that a run can be made of.
-pub(crate) const KINDS: &str = "host, wgpu, wgpu[NAME, INDEX or PCI ADDRESS]";
+pub(crate) const KINDS: &str = "host, wgpu, wgpu[NAME, INDEX or PCI ADDRESS], cuda, \
+                                cuda[UUID, PCI ADDRESS, ORDINAL or NAME]";
 
 /// What a device is driven through.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,19 +27,26 @@ pub(crate) enum Kind {
     Host,
     /// An adapter: one that the filter names, else a GPU, else whatever adapter there is.
     Wgpu(Option<AdapterFilter>),
+    /// A GPU of the CUDA driver: one that the filter names, or any.
+    Cuda(Option<GpuFilter>),
 }
 
 impl FromStr for Kind {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let adapter = text.strip_prefix("wgpu[").and_then(|rest| rest.strip_suffix(']'));
-        match (text, adapter) {
-            ("host", _) => Ok(Self::Host),
-            ("wgpu", _) => Ok(Self::Wgpu(None)),
-            (_, Some(name)) if !name.trim().is_empty() => {
-                Ok(Self::Wgpu(Some(AdapterFilter::parse(name.trim()))))
-            }
+        let (kind, filter) = match text.split_once('[') {
+            Some((kind, rest)) => (kind, rest.strip_suffix(']').map(str::trim)),
+            None => (text, None),
+        };
+        let is_named = filter.is_some_and(|filter| !filter.is_empty());
+        let is_plain = text == kind;
+        match (kind, filter) {
+            ("host", None) if is_plain => Ok(Self::Host),
+            ("wgpu", None) if is_plain => Ok(Self::Wgpu(None)),
+            ("wgpu", Some(name)) if is_named => Ok(Self::Wgpu(Some(AdapterFilter::parse(name)))),
+            ("cuda", None) if is_plain => Ok(Self::Cuda(None)),
+            ("cuda", Some(name)) if is_named => Ok(Self::Cuda(Some(GpuFilter::parse(name)))),
             _ => Err(format!("no devices of kind `{text}` can be run on; allowed: {KINDS}")),
         }
     }
@@ -58,7 +67,7 @@ impl Wanted {
     pub(crate) fn largest_memory_bytes(&self) -> u64 {
         self.memory_bytes.unwrap_or(match self.kind {
             Kind::Host => DEFAULT_MEMORY_BYTES,
-            Kind::Wgpu(_) => u64::MAX,
+            Kind::Wgpu(_) | Kind::Cuda(_) => u64::MAX,
         })
     }
 }
@@ -81,18 +90,26 @@ impl DeviceList {
 
     /// What a run uses that names no devices: the GPUs of this machine and a host device, or three
     /// host devices where there is no GPU. Two devices at least are on GPUs, so that kernels can
-    /// move from one to the other.
+    /// move from one to the other. A GPU that CUDA can drive is not opened through wgpu too.
     pub(crate) fn of_this_machine() -> Self {
+        let cuda = CudaBackend::new(CudaOptions::new());
+        let cuda: Vec<_> = cuda.gpus().map(|gpu| gpu.pci_address.clone()).collect();
+        let is_new = |address: &Option<String>| {
+            let address = address.as_ref().map(|address| address.to_lowercase());
+            address.is_none() || !cuda.contains(&address)
+        };
         let probe = hopwise_backend_wgpu::probe();
-        let gpus = probe.adapters().iter().filter(|adapter| is_gpu(adapter.kind)).count();
-        let devices = |kind: Kind, count| std::iter::repeat_n(Wanted::from(kind), count);
-        match gpus {
-            0 => Self(devices(Kind::Host, 3).collect()),
-            _ => {
-                let on_gpus = devices(Kind::Wgpu(None), gpus.max(2));
-                Self(on_gpus.chain(devices(Kind::Host, 1)).collect())
-            }
+        let gpus = probe.adapters().iter().enumerate().filter(|(_, adapter)| is_gpu(adapter.kind));
+        let wgpu = gpus.filter(|(_, adapter)| is_new(&adapter.pci_address));
+        let on_cuda = cuda.iter().map(|_| Kind::Cuda(None));
+        let on_wgpu = wgpu.map(|(index, _)| Kind::Wgpu(Some(AdapterFilter::Index(index))));
+        let mut kinds: Vec<_> = on_cuda.chain(on_wgpu).collect();
+        match &kinds[..] {
+            [] => kinds = vec![Kind::Host; 3],
+            [only] => kinds = vec![only.clone(), only.clone(), Kind::Host],
+            _ => kinds.push(Kind::Host),
         }
+        Self(kinds.into_iter().map(Wanted::from).collect())
     }
 }
 
@@ -150,6 +167,13 @@ impl fmt::Display for Kind {
             Self::Wgpu(Some(AdapterFilter::Index(index))) => write!(formatter, "wgpu[{index}]"),
             Self::Wgpu(Some(AdapterFilter::Name(text) | AdapterFilter::PciAddress(text))) => {
                 write!(formatter, "wgpu[{text}]")
+            }
+            Self::Cuda(None) => formatter.write_str("cuda"),
+            Self::Cuda(Some(GpuFilter::Ordinal(ordinal))) => write!(formatter, "cuda[{ordinal}]"),
+            Self::Cuda(Some(
+                GpuFilter::Uuid(text) | GpuFilter::PciAddress(text) | GpuFilter::Name(text),
+            )) => {
+                write!(formatter, "cuda[{text}]")
             }
         }
     }

@@ -16,6 +16,9 @@ pub(super) struct Launch<'a> {
     pub(super) threads: u32,
 }
 
+/// Kernels with their numbers of invocations, and the function that they run.
+type Group<'a> = (&'a Function, Vec<(usize, u64)>);
+
 impl Launch<'_> {
     /// Blocks: as many as the largest kernel needs, for each kernel.
     pub(super) fn grid(&self) -> [u32; 2] {
@@ -34,7 +37,7 @@ pub(super) fn launches<'a>(planned: &[Planned<'a>]) -> (Vec<Launch<'a>>, usize) 
     let mut launches = Vec::new();
     let mut tables_end = 0;
     for number in 0..most_passes.unwrap_or(0) {
-        let mut groups: BTreeMap<(usize, u32), (&'a Function, Vec<(usize, u64)>)> = BTreeMap::new();
+        let mut groups: BTreeMap<(usize, u32), Group<'a>> = BTreeMap::new();
         for (kernel, planned) in planned.iter().enumerate() {
             let program = &planned.instance.program;
             let passes = program.passes.get(number).zip(program.program.passes().get(number));

@@ -4,13 +4,14 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
 
+use hopwise_backend_cuda::{CudaBackend, CudaDevice, CudaOptions, GpuFilter};
 use hopwise_backend_wgpu::{AdapterFilter, WgpuBackend, WgpuDevice, WgpuOptions};
 use hopwise_core::backend::Backend;
 use hopwise_core::device::Device;
 use hopwise_core::error::DeviceError;
 use hopwise_core::host::{DEFAULT_MEMORY_BYTES, HostBackend, HostDevice, HostOptions};
 
-use super::places::{Place, places};
+use super::places::{Card, Place, places};
 use super::{Kind, Wanted, is_gpu};
 
 #[cfg(test)]
@@ -21,6 +22,7 @@ mod tests;
 pub(crate) enum OpenDevice {
     Host(Arc<HostDevice>),
     Wgpu(Arc<WgpuDevice>),
+    Cuda(Arc<CudaDevice>),
 }
 
 impl OpenDevice {
@@ -29,6 +31,7 @@ impl OpenDevice {
         match self {
             Self::Host(device) => Arc::clone(device) as Arc<dyn Device>,
             Self::Wgpu(device) => Arc::clone(device) as Arc<dyn Device>,
+            Self::Cuda(device) => Arc::clone(device) as Arc<dyn Device>,
         }
     }
 
@@ -39,6 +42,9 @@ impl OpenDevice {
                 device.lose(cause);
             }
             Self::Wgpu(device) => {
+                device.lose(cause);
+            }
+            Self::Cuda(device) => {
                 device.lose(cause);
             }
         }
@@ -52,46 +58,87 @@ impl OpenDevice {
 /// The backend's, which names what there is.
 pub(crate) fn open(devices: &[Wanted]) -> Result<Vec<OpenDevice>, DeviceError> {
     let mut hosts = open_hosts(devices)?.into_iter();
-    let places = places(devices, fitting_adapters)?;
+    let places = places(devices, fitting)?;
     let backends = backends(devices, &places);
     let opened = places.into_iter().map(|place| match place {
         None => Ok(OpenDevice::Host(hosts.next().expect("as many were opened as are wanted"))),
-        Some(Place { adapter, logical }) => {
-            backends[&adapter].open_wgpu(logical).map(OpenDevice::Wgpu)
-        }
+        Some(Place { card, logical }) => match &backends[&card] {
+            GpuBackend::Wgpu(backend) => backend.open_wgpu(logical).map(OpenDevice::Wgpu),
+            GpuBackend::Cuda(backend) => backend.open_cuda(logical).map(OpenDevice::Cuda),
+        },
     });
     opened.collect()
 }
 
-/// The adapters that a filter fits, by their index, at least one. Without a filter a GPU is meant,
-/// where there is one.
-fn fitting_adapters(filter: Option<&AdapterFilter>) -> Result<Vec<usize>, DeviceError> {
+/// The cards that a kind of device fits, at least one.
+fn fitting(kind: &Kind) -> Result<Vec<Card>, DeviceError> {
+    match kind {
+        Kind::Host => Ok(Vec::new()),
+        Kind::Wgpu(filter) => fitting_adapters(filter.as_ref()),
+        Kind::Cuda(filter) => {
+            let options = filter.iter().cloned().fold(CudaOptions::new(), CudaOptions::with_gpu);
+            let found = CudaBackend::new(options);
+            found.enumerate()?; // where there is none, the error names what is missing
+            Ok(found.gpus().map(|gpu| Card::Cuda(gpu.ordinal)).collect())
+        }
+    }
+}
+
+/// The adapters that a filter fits. Without a filter a GPU is meant, where there is one.
+fn fitting_adapters(filter: Option<&AdapterFilter>) -> Result<Vec<Card>, DeviceError> {
     let options = filter.cloned().into_iter().fold(WgpuOptions::new(), WgpuOptions::with_adapter);
     let found = WgpuBackend::new(options);
     found.enumerate()?; // where there is none, the error names those that were looked at
-    let all = || found.adapters().map(|facts| facts.index);
-    let gpus = found.adapters().filter(|facts| is_gpu(facts.adapter.kind)).map(|facts| facts.index);
-    let gpus: Vec<_> = gpus.collect();
+    let all = || found.adapters().map(|facts| Card::Wgpu(facts.index));
+    let gpus = found.adapters().filter(|facts| is_gpu(facts.adapter.kind));
+    let gpus: Vec<_> = gpus.map(|facts| Card::Wgpu(facts.index)).collect();
     Ok(if filter.is_some() || gpus.is_empty() { all().collect() } else { gpus })
 }
 
-/// A backend for each adapter, with all devices that are on it: they share one driver's device and
-/// one memory, so they fall together and divide it, whatever filters named the adapter.
-fn backends(devices: &[Wanted], places: &[Option<Place>]) -> HashMap<usize, WgpuBackend> {
-    let mut options = HashMap::new();
+/// A backend that lists one card.
+enum GpuBackend {
+    Wgpu(WgpuBackend),
+    Cuda(CudaBackend),
+}
+
+/// What is wanted of a card: its number of logical devices, and the quotas of some of them.
+#[derive(Default)]
+struct Share {
+    logical_devices: usize,
+    quotas: Vec<(usize, u64)>,
+}
+
+/// A backend for each card, with all devices that are on it: they share one driver's device and one
+/// memory, so they fall together and divide it, whatever filters named the card.
+fn backends(devices: &[Wanted], places: &[Option<Place>]) -> HashMap<Card, GpuBackend> {
+    let mut shares: HashMap<Card, Share> = HashMap::new();
     for (wanted, place) in devices.iter().zip(places) {
-        let Some(Place { adapter, logical }) = *place else { continue };
-        let filter = AdapterFilter::Index(adapter);
-        let known = options.remove(&adapter);
-        let known = known.unwrap_or_else(|| WgpuOptions::new().with_adapter(filter));
-        let counted = known.with_logical_devices(logical + 1);
-        let with_quota = match wanted.memory_bytes {
-            Some(bytes) => counted.with_memory_bytes_of(logical, bytes),
-            None => counted,
-        };
-        options.insert(adapter, with_quota);
+        let Some(Place { card, logical }) = *place else { continue };
+        let share = shares.entry(card).or_default();
+        share.logical_devices = share.logical_devices.max(logical + 1);
+        share.quotas.extend(wanted.memory_bytes.map(|bytes| (logical, bytes)));
     }
-    options.into_iter().map(|(adapter, options)| (adapter, WgpuBackend::new(options))).collect()
+    shares.into_iter().map(|(card, share)| (card, backend(card, share))).collect()
+}
+
+fn backend(card: Card, share: Share) -> GpuBackend {
+    let quotas = share.quotas.into_iter();
+    match card {
+        Card::Wgpu(index) => {
+            let options = WgpuOptions::new().with_adapter(AdapterFilter::Index(index));
+            let options = options.with_logical_devices(share.logical_devices);
+            GpuBackend::Wgpu(WgpuBackend::new(quotas.fold(options, |options, (logical, bytes)| {
+                options.with_memory_bytes_of(logical, bytes)
+            })))
+        }
+        Card::Cuda(ordinal) => {
+            let options = CudaOptions::new().with_gpu(GpuFilter::Ordinal(ordinal));
+            let options = options.with_logical_devices(share.logical_devices);
+            GpuBackend::Cuda(CudaBackend::new(quotas.fold(options, |options, (logical, bytes)| {
+                options.with_memory_bytes_of(logical, bytes)
+            })))
+        }
+    }
 }
 
 fn open_hosts(devices: &[Wanted]) -> Result<Vec<Arc<HostDevice>>, DeviceError> {

@@ -17,7 +17,7 @@ fn under_two_names(test: &str) -> Option<Vec<Wanted>> {
 fn adapters(opened: Vec<OpenDevice>) -> Vec<Arc<WgpuDevice>> {
     let devices = opened.into_iter().filter_map(|device| match device {
         OpenDevice::Wgpu(device) => Some(device),
-        OpenDevice::Host(_) => None,
+        OpenDevice::Host(_) | OpenDevice::Cuda(_) => None,
     });
     devices.collect()
 }

@@ -1,15 +1,20 @@
 //! Tests of finding the adapters of devices.
 
+use hopwise_backend_wgpu::AdapterFilter;
+
 use super::*;
 use crate::device_list::DeviceList;
 
-/// Two GPUs, 0 and 2, and a software driver, 1.
-fn fitting(filter: Option<&AdapterFilter>) -> Result<Vec<usize>, String> {
-    match filter {
-        None => Ok(vec![0, 2]),
-        Some(AdapterFilter::Index(index)) => Ok(vec![*index]),
-        Some(AdapterFilter::Name(name)) if name == "card" => Ok(vec![0, 2]),
-        Some(other) => Err(other.to_string()),
+/// Two GPUs, 0 and 2, and a software driver, 1; the CUDA driver lists one GPU.
+fn fitting(kind: &Kind) -> Result<Vec<Card>, String> {
+    match kind {
+        Kind::Wgpu(None) => Ok(vec![Card::Wgpu(0), Card::Wgpu(2)]),
+        Kind::Wgpu(Some(AdapterFilter::Index(index))) => Ok(vec![Card::Wgpu(*index)]),
+        Kind::Wgpu(Some(AdapterFilter::Name(name))) if name == "card" => {
+            Ok(vec![Card::Wgpu(0), Card::Wgpu(2)])
+        }
+        Kind::Cuda(_) => Ok(vec![Card::Cuda(0)]),
+        other => Err(other.to_string()),
     }
 }
 
@@ -17,7 +22,11 @@ fn fitting(filter: Option<&AdapterFilter>) -> Result<Vec<usize>, String> {
 fn places_of(text: &str) -> Vec<Option<(usize, usize)>> {
     let list: DeviceList = text.parse().unwrap();
     let places = places(&list.0, fitting).unwrap().into_iter();
-    places.map(|place| place.map(|place| (place.adapter, place.logical))).collect()
+    let adapter = |place: Place| match place.card {
+        Card::Wgpu(adapter) => (adapter, place.logical),
+        Card::Cuda(gpu) => (100 + gpu, place.logical),
+    };
+    places.map(|place| place.map(adapter)).collect()
 }
 
 #[test]
@@ -50,12 +59,18 @@ fn a_quota_makes_no_other_device() {
     let mut devices = list.0;
     devices[1].memory_bytes = Some(4096);
     let places = places(&devices, fitting).unwrap();
-    let on_one = |logical| Some(Place { adapter: 1, logical });
+    let on_one = |logical| Some(Place { card: Card::Wgpu(1), logical });
     assert_eq!(places, [on_one(0), on_one(1)]);
 }
 
 #[test]
 fn an_unknown_adapter_is_an_error() {
     let list: DeviceList = "wgpu:1,wgpu[none]:1".parse().unwrap();
-    assert_eq!(places(&list.0, fitting), Err("called `none`".to_owned()));
+    assert_eq!(places(&list.0, fitting), Err("wgpu[none]".to_owned()));
+}
+
+#[test]
+fn devices_of_two_backends_are_on_different_cards() {
+    let expected = [Some((100, 0)), Some((0, 0)), Some((100, 1))];
+    assert_eq!(places_of("cuda:1,wgpu:1,cuda[H200]:1"), expected);
 }

@@ -25,7 +25,7 @@ pub(super) fn check(entries: &[DeviceEntry], problems: &mut Problems) -> Vec<Wan
             memory_bytes.map(|given| problems.number(Some(given), 4, (4, MOST_MEMORY_BYTES)));
         match entry.kind.get_ref().parse::<Kind>() {
             Err(message) => problems.add(&entry.kind, message),
-            Ok(Kind::Wgpu(_)) if workers.is_some() => {
+            Ok(Kind::Wgpu(_) | Kind::Cuda(_)) if workers.is_some() => {
                 let message =
                     "`workers` belongs to host devices; a GPU runs its kernels in batches";
                 problems.add(&entry.kind, message.to_owned());
