@@ -5,7 +5,8 @@ use std::fmt;
 
 use crate::library::{Attempt, Opened, open, write_attempts};
 
-pub(crate) use functions::{Functions, SYMBOLS};
+pub(crate) use functions::Functions;
+pub use functions::SYMBOLS;
 pub use status::DriverStatus;
 
 mod functions;

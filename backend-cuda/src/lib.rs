@@ -19,10 +19,11 @@
 
 pub use backend::CudaBackend;
 pub use device::CudaDevice;
-pub use driver::{CudaVersion, DriverOutcome, DriverStatus};
+pub use driver::{CudaVersion, DriverOutcome, DriverStatus, SYMBOLS as DRIVER_SYMBOLS};
 pub use facts::GpuFacts;
 pub use graph::GraphTrial;
 pub use library::{Attempt, Libraries, LibraryOutcome};
+pub use nvrtc::SYMBOLS as NVRTC_SYMBOLS;
 pub use options::{CudaOptions, DEFAULT_TRANSFER_WAIT, DEFAULT_WAIT_LIMIT, GpuFilter, GraphUse};
 pub use prelude::assemble;
 pub use probe::{Probe, probe};

@@ -21,8 +21,8 @@ macro_rules! functions {
             $($name: unsafe extern "C" fn($($type),*) -> c_int,)*
         }
 
-        /// What NVRTC must export.
-        pub(crate) const SYMBOLS: &[&str] = &[$(stringify!($name)),*];
+        /// What NVRTC's library must export. One that lacks any of these is not used.
+        pub const SYMBOLS: &[&str] = &[$(stringify!($name)),*];
 
         $(const _: unsafe fn($($type),*) -> sys::nvrtcResult = sys::$name;)*
 

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use hopwise_backend_cuda::{CudaVersion, DriverOutcome, Libraries, LibraryOutcome, Probe, probe};
+use hopwise_backend_cuda::{
+    CudaVersion, DRIVER_SYMBOLS, DriverOutcome, Libraries, LibraryOutcome, Probe, probe,
+};
 
 /// What a function of the fake returns and, where it fills in a number, which.
 struct Call {
@@ -26,9 +28,21 @@ fn count(number: i32) -> Call {
     Call { name: "cuDeviceGetCount", status: 0, number: Some(number) }
 }
 
-/// Compiles a library with these functions and returns its path.
-fn library(name: &str, calls: &[Call]) -> String {
+/// Compiles a library with these functions, and the driver's others, which are never called.
+/// Returns its path.
+fn driver(name: &str, calls: &[Call]) -> String {
+    let is_given = |symbol: &&str| calls.iter().any(|call| call.name == *symbol);
+    let others = DRIVER_SYMBOLS.iter().copied().filter(|symbol| !is_given(symbol));
+    library(name, calls, others)
+}
+
+/// Compiles a library with these functions, and others that are never called. Returns its path.
+fn library<'a>(name: &str, calls: &[Call], others: impl Iterator<Item = &'a str>) -> String {
     let mut source = String::new();
+    for symbol in others {
+        writeln!(source, "#[unsafe(no_mangle)] extern \"C\" fn {symbol}() {{ panic!() }}")
+            .expect("writing to a string succeeds");
+    }
     for Call { name, status, number } in calls {
         let (argument, body) = match number {
             Some(number) => ("out: *mut i32", format!("unsafe {{ *out = {number} }}")),
@@ -61,7 +75,7 @@ fn probe_driver(path: &str) -> Probe {
 
 #[test]
 fn a_driver_with_devices_is_ready() {
-    let path = library("ready", &[init(0), VERSION, count(2)]);
+    let path = driver("ready", &[init(0), VERSION, count(2)]);
     let probe = probe_driver(&path);
     let version = CudaVersion { major: 12, minor: 4 };
     assert_eq!(probe.driver, DriverOutcome::Ready { library: path, version, device_count: 2 });
@@ -73,9 +87,10 @@ fn a_driver_with_devices_is_ready() {
 fn a_driver_may_see_no_device_in_two_ways() {
     let version = CudaVersion { major: 12, minor: 4 };
     for (name, status, number) in [("refuses", 100, 3), ("counts_none", 0, 0)] {
-        let path = library(name, &[init(status), VERSION, count(number)]);
+        let path = driver(name, &[init(status), VERSION, count(number)]);
         let probe = probe_driver(&path);
-        assert_eq!(probe.driver, DriverOutcome::NoDevice { library: path, version });
+        let hidden_by = std::env::var("CUDA_VISIBLE_DEVICES").ok();
+        assert_eq!(probe.driver, DriverOutcome::NoDevice { library: path, version, hidden_by });
         assert_eq!(probe.device_count(), 0);
     }
 }
@@ -84,9 +99,9 @@ fn a_driver_may_see_no_device_in_two_ways() {
 fn a_driver_that_fails_names_call_code_and_remedy() {
     let count_fails = Call { name: "cuDeviceGetCount", status: 3, number: Some(7) };
     let version_fails = Call { name: "cuDriverGetVersion", status: 34, number: Some(0) };
-    let mismatch = library("mismatch", &[init(803), VERSION, count(1)]);
-    let lost = library("lost", &[init(0), VERSION, count_fails]);
-    let stub = library("stub", &[init(34), version_fails, count(0)]);
+    let mismatch = driver("mismatch", &[init(803), VERSION, count(1)]);
+    let lost = driver("lost", &[init(0), VERSION, count_fails]);
+    let stub = driver("stub", &[init(34), version_fails, count(0)]);
     let cases = [(mismatch, "cuInit", 803), (lost, "cuDeviceGetCount", 3)];
     for (path, expected_call, expected_code) in
         cases.into_iter().chain([(stub, "cuDriverGetVersion", 34)])
@@ -104,17 +119,31 @@ fn a_driver_that_fails_names_call_code_and_remedy() {
 
 #[test]
 fn a_library_that_lacks_a_symbol_is_no_driver() {
-    let path = library("lacks_count", &[init(0), VERSION]);
+    let path = library("lacks_count", &[init(0), VERSION], ["cuDeviceGet"].into_iter());
     let probe = probe_driver(&path);
     let DriverOutcome::Missing { attempts } = &probe.driver else { panic!("ready: {probe}") };
     assert_eq!(attempts.len(), 1);
-    assert!(attempts[0].error.contains("lacks the symbol cuDeviceGetCount"), "{}", attempts[0]);
+    assert!(attempts[0].error.contains("lacks the symbol cuDevice"), "{}", attempts[0]);
+}
+
+#[test]
+fn an_old_driver_is_told_from_none() {
+    let old = Call { name: "cuDriverGetVersion", status: 0, number: Some(11_080) };
+    let lacks = library("old_lacks", &[init(0), old], [].into_iter());
+    let old = Call { name: "cuDriverGetVersion", status: 0, number: Some(11_080) };
+    let has_all = driver("old_has_all", &[init(0), old, count(1)]);
+    for path in [lacks, has_all] {
+        let probe = probe_driver(&path);
+        let version = CudaVersion { major: 11, minor: 8 };
+        assert_eq!(probe.driver, DriverOutcome::TooOld { library: path, version });
+        assert!(probe.to_string().contains("12.0 is needed\n  remedy: install"), "{probe}");
+    }
 }
 
 #[test]
 fn the_first_library_that_fits_is_taken() {
-    let other = library("other", &[]);
-    let fits = library("fits", &[init(0), VERSION, count(1)]);
+    let other = library("other", &[], [].into_iter());
+    let fits = driver("fits", &[init(0), VERSION, count(1)]);
     let names = vec![String::from("no-such-library"), other.clone(), fits.clone()];
     // SAFETY: both libraries were compiled above; the second has the signatures of cuda.h.
     let libraries = unsafe { Libraries::custom(names, vec![other], vec![fits]) };

@@ -21,8 +21,8 @@ macro_rules! functions {
             $(pub(crate) $name: unsafe extern "C" fn($($type),*) -> c_int,)*
         }
 
-        /// What a driver must export.
-        pub(crate) const SYMBOLS: &[&str] = &[$(stringify!($name)),*];
+        /// What a driver's library must export. One that lacks any of these is not used.
+        pub const SYMBOLS: &[&str] = &[$(stringify!($name)),*];
 
         $(const _: unsafe fn($($type),*) -> sys::CUresult = sys::$name;)*
 

@@ -27,7 +27,7 @@ fn every_outcome_but_ready_has_a_remedy_in_its_text() {
         status: DriverStatus(999),
     };
     assert!(failed.to_string().contains("cuInit of libcuda.so.1 failed: error 999"), "{failed}");
-    assert!(failed.to_string().contains("remedy: load the module"), "{failed}");
+    assert!(failed.to_string().contains("remedy: look for an Xid"), "{failed}");
     let none = DriverOutcome::NoDevice { library: library.clone(), version, hidden_by: None };
     assert!(none.to_string().contains("CUDA 12.4 sees no device\n  remedy: check"), "{none}");
     let ready = DriverOutcome::Ready { library, version, device_count: 1 };
