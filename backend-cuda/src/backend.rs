@@ -151,6 +151,7 @@ impl CudaBackend {
             transfer_wait: self.options.transfer_wait,
             _number: number,
         };
+        core.lanes.prepare(&core.context.enter()?)?;
         let facts = card.facts.clone();
         let device = CudaDevice::new(info, facts, limits, core, &self.options);
         Ok(Arc::new(device))

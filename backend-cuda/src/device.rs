@@ -107,15 +107,7 @@ impl Device for CudaDevice {
 
     /// What is left of the quota, or what the driver says is free on the GPU if that is less.
     fn memory(&self) -> Result<DeviceMemory, DeviceError> {
-        let entered = self.core.context.enter()?;
-        let (mut free, mut total) = (0, 0);
-        entered.call("cuMemGetInfo_v2", |driver| {
-            // SAFETY: both numbers live until the call returns.
-            unsafe { (driver.cuMemGetInfo_v2)(&raw mut free, &raw mut total) }
-        })?;
-        let quota = self.core.quota.memory();
-        let available_bytes = quota.available_bytes.min(free as u64);
-        Ok(DeviceMemory { available_bytes, ..quota })
+        self.core.memory()
     }
 
     fn health(&self) -> &DeviceHealth {

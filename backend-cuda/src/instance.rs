@@ -46,7 +46,7 @@ impl CudaInstance {
         parameters.resize(parameter_words(&program.program), 0);
         let state_at = (parameters.len() as u64 * 4).next_multiple_of(STATE_ALIGNMENT);
         let bytes = state_at.saturating_add(request.state_bytes);
-        let reservation = core.quota.reserve(bytes)?;
+        let reservation = core.quota.reserve(bytes).map_err(|error| core.with_free_bytes(error))?;
         let entered = core.context.enter()?;
         let memory = DeviceBuffer::new(&entered, bytes)?;
         let mut block = vec![0; parameters.len() * 4];

@@ -32,9 +32,35 @@ pub(crate) struct Lane {
 struct Slice {
     memory: PinnedBuffer,
     passed: Event,
+    /// Whether a copy into or out of it may be under way.
+    is_busy: bool,
+}
+
+impl Slice {
+    /// Waits for the copy that was begun last.
+    fn settle(&mut self, entered: &Entered<'_>) -> Result<(), DeviceError> {
+        if self.is_busy {
+            self.passed.wait(entered)?;
+            self.is_busy = false;
+        }
+        Ok(())
+    }
 }
 
 impl Lanes {
+    /// Makes the first lane, so that no transfer finds the memory used up.
+    pub(crate) fn prepare(&self, entered: &Entered<'_>) -> Result<(), DeviceError> {
+        self.add(Lane::new(entered)?);
+        Ok(())
+    }
+
+    fn add(&self, mut lane: Lane) {
+        for slice in &mut lane.slices {
+            slice.is_busy = false;
+        }
+        self.spare.lock().push(lane);
+    }
+
     /// Works with a lane of its own. What was put into its stream has ended when this returns, also
     /// after an error: so the memory that it uses is free.
     pub(crate) fn with<T>(
@@ -52,7 +78,7 @@ impl Lanes {
         if ended.is_err() {
             std::mem::forget(lane); // the device may go on using it
         } else {
-            self.spare.lock().push(lane);
+            self.add(lane);
         }
         let value = worked?;
         ended.map(|()| value)
@@ -63,7 +89,7 @@ impl Lane {
     fn new(entered: &Entered<'_>) -> Result<Self, DeviceError> {
         let slice = || -> Result<Slice, DeviceError> {
             let memory = PinnedBuffer::new(entered, SLICE_BYTES)?;
-            Ok(Slice { memory, passed: Event::new(entered)? })
+            Ok(Slice { memory, passed: Event::new(entered)?, is_busy: false })
         };
         let stream = Stream::new(entered)?;
         let scratch = DeviceBuffer::new(entered, SCRATCH_BYTES)?;
@@ -85,11 +111,14 @@ impl Lane {
         let mut address = from;
         for (number, part) in into.chunks_mut(SLICE_BYTES).enumerate() {
             let at = number % 2;
-            let slice = &self.slices[at];
-            // SAFETY: the range is valid by the caller; the slice was emptied two rounds ago.
+            let slice = &mut self.slices[at];
+            slice.settle(entered)?;
+            // SAFETY: the range is valid by the caller; no other copy uses the slice, which has been
+            // emptied.
             unsafe {
                 self.stream.download(entered, slice.memory.pointer(), address, part.len())?;
             }
+            slice.is_busy = true;
             self.stream.record(entered, &slice.passed)?;
             address += part.len() as u64;
             if let Some((part, at)) = before.replace((part, at)) {
@@ -102,9 +131,14 @@ impl Lane {
         }
     }
 
-    fn empty(&self, entered: &Entered<'_>, at: usize, into: &mut [u8]) -> Result<(), DeviceError> {
-        let slice = &self.slices[at];
-        slice.passed.wait(entered)?;
+    fn empty(
+        &mut self,
+        entered: &Entered<'_>,
+        at: usize,
+        into: &mut [u8],
+    ) -> Result<(), DeviceError> {
+        let slice = &mut self.slices[at];
+        slice.settle(entered)?;
         // SAFETY: the copy into the slice has ended, and no other was begun.
         let bytes = unsafe { slice.memory.bytes() };
         into.copy_from_slice(&bytes[..into.len()]);
@@ -125,16 +159,15 @@ impl Lane {
         let mut address = to;
         for (number, part) in from.chunks(SLICE_BYTES).enumerate() {
             let slice = &mut self.slices[number % 2];
-            if number >= 2 {
-                slice.passed.wait(entered)?;
-            }
-            // SAFETY: the copy out of the slice two rounds ago has ended.
+            slice.settle(entered)?;
+            // SAFETY: the copy that used the slice last has ended.
             let bytes = unsafe { slice.memory.bytes_mut() };
             bytes[..part.len()].copy_from_slice(part);
             let pointer = slice.memory.pointer();
             // SAFETY: the range is valid by the caller; the slice is filled again only when this
             // copy has passed.
             unsafe { self.stream.upload(entered, address, pointer, part.len())? };
+            slice.is_busy = true;
             self.stream.record(entered, &slice.passed)?;
             address += part.len() as u64;
         }

@@ -85,11 +85,21 @@ impl fmt::Debug for Forms {
 }
 
 impl Forms {
+    /// The forms that are texts, in the order in which the digest has them.
+    fn sources(&self) -> [&Option<Arc<str>>; 3] {
+        [&self.wgsl, &self.cuda_c, &self.ptx]
+    }
+
+    fn have_source(&self) -> bool {
+        self.sources().into_iter().any(Option::is_some)
+    }
+
     fn names(&self) -> Vec<&'static str> {
         let present = [
             (self.host.is_some(), "host function"),
             (self.wgsl.is_some(), "WGSL"),
             (self.cuda_c.is_some(), "CUDA C"),
+            (self.ptx.is_some(), "PTX"),
         ];
         present.into_iter().filter(|(is, _)| *is).map(|(_, name)| name).collect()
     }
@@ -129,7 +139,7 @@ impl fmt::Debug for ProgramDigest {
 #[non_exhaustive]
 pub enum ProgramError {
     /// The program has no form.
-    #[error("program `{program}` has no form: give it a host function, WGSL or CUDA C")]
+    #[error("program `{program}` has no form: give it a host function, WGSL, CUDA C or PTX")]
     NoForm {
         /// The program's name.
         program: String,

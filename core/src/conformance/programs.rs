@@ -1,6 +1,7 @@
 //! The suite's own programs: simple integer code, so that every form computes the same bits.
 //!
-//! Host functions are plain functions; the WGSL of a program is a file beside this one. A backend
+//! Host functions are plain functions; the WGSL and the CUDA C of a program are
+//! files beside this one. A backend
 //! for which a form is missing here cannot pass the suite; its form is added beside the others.
 
 use std::sync::Arc;
@@ -50,7 +51,8 @@ pub fn capture() -> Arc<Program> {
             .parameter_words(5)
             .host(capture_host)
             .pass("capture", Grid::StateWords)
-            .wgsl(include_str!("capture.wgsl")),
+            .wgsl(include_str!("capture.wgsl"))
+            .cuda_c(include_str!("capture.cu")),
     )
 }
 
@@ -83,7 +85,8 @@ pub fn passes() -> Arc<Program> {
             .pass("scale", Grid::StateWords)
             .pass("mirror", Grid::StateWords)
             .pass("rotate", Grid::StateWords)
-            .wgsl(include_str!("passes.wgsl")),
+            .wgsl(include_str!("passes.wgsl"))
+            .cuda_c(include_str!("passes.cu")),
     )
 }
 
@@ -119,7 +122,8 @@ pub fn fold() -> Arc<Program> {
             .outbox_slots(32)
             .host(fold_host)
             .pass("fold", Grid::Fixed(1))
-            .wgsl(include_str!("fold.wgsl")),
+            .wgsl(include_str!("fold.wgsl"))
+            .cuda_c(include_str!("fold.cu")),
     )
 }
 
@@ -155,7 +159,8 @@ pub fn obey() -> Arc<Program> {
             .outbox_slots(OBEY_OUTBOX_SLOTS)
             .host(obey_host)
             .pass("obey", Grid::Fixed(1))
-            .wgsl(include_str!("obey.wgsl")),
+            .wgsl(include_str!("obey.wgsl"))
+            .cuda_c(include_str!("obey.cu")),
     )
 }
 
@@ -188,11 +193,13 @@ fn obey_host(step: &mut HostStep<'_>) -> Result<(), StepFault> {
 /// When built wrongly, which a test of the suite would show.
 #[must_use]
 pub fn namesakes() -> [Arc<Program>; 2] {
-    let namesake = |source| {
-        Program::builder("conformance-namesake").pass("set_word", Grid::Fixed(1)).wgsl(source)
+    let namesake = |wgsl, cuda_c| {
+        let builder = Program::builder("conformance-namesake").pass("set_word", Grid::Fixed(1));
+        builder.wgsl(wgsl).cuda_c(cuda_c)
     };
-    let (one, two) = (include_str!("namesake_one.wgsl"), include_str!("namesake_two.wgsl"));
-    [build(namesake(one).host(set_one)), build(namesake(two).host(set_two))]
+    let one = namesake(include_str!("namesake_one.wgsl"), include_str!("namesake_one.cu"));
+    let two = namesake(include_str!("namesake_two.wgsl"), include_str!("namesake_two.cu"));
+    [build(one.host(set_one)), build(two.host(set_two))]
 }
 
 fn set_one(step: &mut HostStep<'_>) -> Result<(), StepFault> {

@@ -124,7 +124,7 @@ fn unsuitable(device: &dyn Device, program: &Program, state_bytes: u64) -> Optio
     let has_form = match backend {
         BackendKind::Host => program.host_function().is_some(),
         BackendKind::Wgpu => program.wgsl().is_some(),
-        BackendKind::Cuda => program.cuda_c().is_some(),
+        BackendKind::Cuda => program.cuda_c().or(program.ptx()).is_some(),
     };
     if !has_form {
         let (name, forms) = (program.name(), program.forms());

@@ -113,6 +113,14 @@ impl ProgramBuilder {
         self
     }
 
+    /// Gives the PTX form: CUDA C with its prelude, compiled ahead of time. Used where CUDA C cannot
+    /// be compiled.
+    #[must_use]
+    pub fn ptx(mut self, text: impl Into<Arc<str>>) -> Self {
+        self.program.forms.ptx = Some(text.into());
+        self
+    }
+
     /// Checks the declaration.
     ///
     /// # Errors
@@ -131,7 +139,7 @@ impl ProgramBuilder {
         if forms.names().is_empty() {
             return Err(ProgramError::NoForm { program: name.clone() });
         }
-        if passes.is_empty() && (forms.wgsl.is_some() || forms.cuda_c.is_some()) {
+        if passes.is_empty() && forms.have_source() {
             return Err(ProgramError::NoPass { program: name.clone() });
         }
         for pass in passes {
@@ -240,7 +248,7 @@ fn digest(program: &Program) -> ProgramDigest {
         part(&value.to_le_bytes());
     }
     part(&[u8::from(program.forms.host.is_some())]);
-    for source in [&program.forms.wgsl, &program.forms.cuda_c] {
+    for source in program.forms.sources() {
         part(&[u8::from(source.is_some())]);
         part(source.as_deref().unwrap_or("").as_bytes());
     }

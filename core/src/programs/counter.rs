@@ -81,7 +81,8 @@ pub fn counter() -> Arc<Program> {
         .outbox_slots(INBOX_SLOTS)
         .host(step)
         .pass("count", Grid::Fixed(1))
-        .wgsl(include_str!("counter.wgsl"));
+        .wgsl(include_str!("counter.wgsl"))
+        .cuda_c(include_str!("counter.cu"));
     build_constant(builder)
 }
 

@@ -170,10 +170,16 @@ pub fn diffuse(width: u32) -> Result<Arc<Program>, ProgramError> {
         .pass("smooth_image", Grid::StateWords)
         .pass("commit", Grid::Fixed(1))
         .wgsl(wgsl(width))
+        .cuda_c(cuda_c(width))
         .build()
 }
 
 /// The width stands behind the text, so that line numbers in errors are those of the file.
+fn cuda_c(width: u32) -> String {
+    // The width stands in front; lines of errors are those of the file.
+    format!("#define WIDTH {width}u\n#line 1\n{}", include_str!("diffuse/diffuse.cu"))
+}
+
 fn wgsl(width: u32) -> String {
     format!("{}\nconst WIDTH: u32 = {width}u;\n", include_str!("diffuse/diffuse.wgsl"))
 }

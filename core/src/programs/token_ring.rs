@@ -111,7 +111,8 @@ pub fn token_ring() -> Arc<Program> {
         .parameter_words(4)
         .host(step)
         .pass("circulate", Grid::Fixed(1))
-        .wgsl(include_str!("token_ring.wgsl"));
+        .wgsl(include_str!("token_ring.wgsl"))
+        .cuda_c(include_str!("token_ring.cu"));
     build_constant(builder)
 }
 

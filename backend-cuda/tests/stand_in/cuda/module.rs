@@ -1,0 +1,156 @@
+//! Modules: shared libraries that the stand-in NVRTC made of CUDA C.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::Arc;
+
+use crate::queue::Op;
+use crate::{
+    Code, INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, UNSUPPORTED_PTX, context, driver,
+    state, stream,
+};
+
+unsafe extern "C" {
+    fn dlopen(name: *const c_char, flags: c_int) -> *mut c_void;
+    fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// How the images of the stand-in NVRTC begin; the path of a library follows.
+const MAGIC: &[u8] = b"HOPWISE-STAND-IN\n";
+
+const RTLD_NOW: c_int = 2;
+
+type LaunchGrid = unsafe extern "C" fn(*mut c_void, *const c_void, *const u32, *const u32);
+
+pub struct Module {
+    pub device: usize,
+    library: *mut c_void,
+}
+
+unsafe impl Send for Module {}
+unsafe impl Sync for Module {}
+
+pub struct Function {
+    pub module: Arc<Module>,
+    kernel: *mut c_void,
+    launch: LaunchGrid,
+}
+
+unsafe impl Send for Function {}
+unsafe impl Sync for Function {}
+
+impl Function {
+    pub fn run(&self, argument: u64, grid: [u32; 3], block: [u32; 3]) {
+        let argument = argument as *const c_void;
+        unsafe { (self.launch)(self.kernel, argument, grid.as_ptr(), block.as_ptr()) };
+    }
+}
+
+fn open(image: *const c_void) -> Result<*mut c_void, Code> {
+    // Only as much is read as an image of ours has at least.
+    let first = unsafe { image.cast::<u8>().read() };
+    if first == b'/' || first == b'.' || first == b'\n' {
+        return Err(UNSUPPORTED_PTX); // PTX begins with a comment or a directive
+    }
+    let text = unsafe { CStr::from_ptr(image.cast()) };
+    let path = text.to_bytes().strip_prefix(MAGIC).ok_or(INVALID_IMAGE)?;
+    let path = CString::new(path).map_err(|_| INVALID_IMAGE)?;
+    let library = unsafe { dlopen(path.as_ptr(), RTLD_NOW) };
+    if library.is_null() { Err(INVALID_IMAGE) } else { Ok(library) }
+}
+
+driver! {
+    fn cuModuleLoadData(module: *mut u64, image: *const c_void) {
+        let device = context::current()?;
+        let library = open(image)?;
+        let mut state = state::lock();
+        let handle = state.handle();
+        state.modules.insert(handle, Arc::new(Module { device, library }));
+        unsafe { module.write(handle) };
+        Ok(())
+    }
+
+    fn cuModuleUnload(module: u64) {
+        context::current()?;
+        let mut state = state::lock();
+        let module = state.modules.remove(&module).ok_or(INVALID_HANDLE)?;
+        state.functions.retain(|_, function| !Arc::ptr_eq(&function.module, &module));
+        Ok(())
+    }
+
+    fn cuModuleGetFunction(function: *mut u64, module: u64, name: *const c_char) {
+        context::current()?;
+        let module = {
+            let state = state::lock();
+            Arc::clone(state.modules.get(&module).ok_or(INVALID_HANDLE)?)
+        };
+        let find = |name: *const c_char| unsafe { dlsym(module.library, name) };
+        let (kernel, launch) = (find(name), find(c"hw_shim_launch".as_ptr()));
+        if kernel.is_null() || launch.is_null() { return Err(NOT_FOUND); }
+        let launch = unsafe { std::mem::transmute::<*mut c_void, LaunchGrid>(launch) };
+        let mut state = state::lock();
+        let handle = state.handle();
+        state.functions.insert(handle, Arc::new(Function { module, kernel, launch }));
+        unsafe { function.write(handle) };
+        Ok(())
+    }
+
+    fn cuFuncGetAttribute(value: *mut i32, attribute: u32, function: u64) {
+        if !state::lock().functions.contains_key(&function) { return Err(INVALID_HANDLE); }
+        let found = match attribute {
+            0 => 256,
+            1..=4 => 0,
+            _ => return Err(INVALID_VALUE),
+        };
+        unsafe { value.write(found) };
+        Ok(())
+    }
+
+    fn cuLaunchKernel(
+        function: u64, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32,
+        block_z: u32, _shared: u32, stream: u64, arguments: *mut *mut c_void,
+        _extra: *mut *mut c_void,
+    ) {
+        launch(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], stream, arguments)
+    }
+
+    fn cuLaunchCooperativeKernel(
+        function: u64, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32,
+        block_z: u32, _shared: u32, stream: u64, arguments: *mut *mut c_void,
+    ) {
+        launch(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], stream, arguments)
+    }
+
+    fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
+        blocks: *mut i32, function: u64, threads: i32, _shared: usize,
+    ) {
+        if !state::lock().functions.contains_key(&function) { return Err(INVALID_HANDLE); }
+        unsafe { blocks.write(1024 / threads.max(1)) };
+        Ok(())
+    }
+}
+
+fn launch(
+    function: u64,
+    grid: [u32; 3],
+    block: [u32; 3],
+    stream: u64,
+    arguments: *mut *mut c_void,
+) -> Result<(), Code> {
+    let device = context::current()?;
+    let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
+    let is_empty = grid.contains(&0) || threads == 0;
+    if is_empty || threads > 256 || grid[1] > 65_535 || grid[2] > 65_535 {
+        return Err(INVALID_VALUE);
+    }
+    let argument = unsafe { arguments.read().cast::<u64>().read() };
+    let function = {
+        let state = state::lock();
+        state.owner(argument, 8)?;
+        let function = state.functions.get(&function).ok_or(INVALID_HANDLE)?;
+        if function.module.device != device {
+            return Err(INVALID_HANDLE);
+        }
+        Arc::clone(function)
+    };
+    stream::put(stream, Op::Launch { function, grid, block, argument })
+}

@@ -1,0 +1,106 @@
+//! What a stream does, on a thread of its own, in order.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use crate::module::Function;
+use crate::state;
+
+/// Something that a stream does.
+#[derive(Clone)]
+pub enum Op {
+    Copy { to: u64, from: u64, bytes: usize },
+    Fill { at: u64, byte: u8, bytes: usize },
+    Launch { function: Arc<Function>, grid: [u32; 3], block: [u32; 3], argument: u64 },
+    Record { event: Arc<Event>, number: u64 },
+    Wait { event: Arc<Event>, number: u64 },
+}
+
+impl Op {
+    /// Which form of node it is in a graph.
+    pub fn form(&self) -> (u8, usize) {
+        match self {
+            Self::Copy { .. } => (0, 0),
+            Self::Fill { .. } => (1, 0),
+            Self::Launch { function, .. } => (2, Arc::as_ptr(function).addr()),
+            Self::Record { .. } => (3, 0),
+            Self::Wait { .. } => (4, 0),
+        }
+    }
+
+    fn run(self, device: usize) {
+        match self {
+            Self::Copy { to, from, bytes } => unsafe {
+                std::ptr::copy(from as *const u8, to as *mut u8, bytes);
+            },
+            Self::Fill { at, byte, bytes } => unsafe { (at as *mut u8).write_bytes(byte, bytes) },
+            Self::Launch { function, grid, block, argument } => {
+                while state::lock().devices[device].hangs {
+                    thread::sleep(Duration::from_millis(2));
+                }
+                function.run(argument, grid, block);
+            }
+            Self::Record { event, number } => {
+                *event.done.lock().expect("no panic under it") = number;
+                event.passed.notify_all();
+            }
+            Self::Wait { event, number } => event.wait(number),
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Event {
+    pub recorded: AtomicU64,
+    done: Mutex<u64>,
+    passed: Condvar,
+}
+
+impl Event {
+    pub fn next(&self) -> u64 {
+        self.recorded.fetch_add(1, Ordering::SeqCst) + 1
+    }
+
+    pub fn is_done(&self) -> bool {
+        *self.done.lock().expect("no panic under it") >= self.recorded.load(Ordering::SeqCst)
+    }
+
+    pub fn wait(&self, number: u64) {
+        let mut done = self.done.lock().expect("no panic under it");
+        while *done < number {
+            done = self.passed.wait(done).expect("no panic under it");
+        }
+    }
+}
+
+/// The thread of a stream. It ends when the stream is destroyed and all is done.
+pub struct Queue {
+    sender: Sender<Op>,
+}
+
+impl Queue {
+    pub fn new(device: usize) -> Arc<Self> {
+        let (sender, receiver): (_, Receiver<Op>) = channel();
+        thread::spawn(move || {
+            // A context that is lost does nothing any more, but its events pass.
+            for op in receiver {
+                let is_lost = {
+                    let state = state::lock();
+                    let device = state.devices[device];
+                    device.lost.or(device.sticky).is_some()
+                };
+                if !is_lost || matches!(op, Op::Record { .. }) {
+                    op.run(device);
+                }
+            }
+        });
+        Arc::new(Self { sender })
+    }
+
+    pub fn put(&self, op: Op) {
+        self.sender.send(op).expect("the thread lives as long as its queue");
+    }
+}

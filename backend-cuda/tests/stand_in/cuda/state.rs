@@ -1,0 +1,112 @@
+//! All that the stand-in knows, under one lock which is held for moments only: never while a kernel
+//! or a copy runs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+
+use crate::machine::Machine;
+use crate::memory::Allocation;
+use crate::module::{Function, Module};
+use crate::queue::{Event, Op, Queue};
+use crate::{Code, DEVICE_UNAVAILABLE, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE};
+
+#[derive(Default)]
+pub struct State {
+    pub machine: Machine,
+    /// Places in the machine, by ordinal.
+    pub visible: Vec<usize>,
+    pub is_initialised: bool,
+    /// By ordinal.
+    pub devices: Vec<DeviceState>,
+    /// By first address.
+    pub allocations: BTreeMap<u64, Allocation>,
+    pub streams: HashMap<u64, Stream>,
+    pub events: HashMap<u64, (usize, Arc<Event>)>,
+    pub modules: HashMap<u64, Arc<Module>>,
+    pub functions: HashMap<u64, Arc<Function>>,
+    pub graphs: HashMap<u64, Vec<Op>>,
+    pub executables: HashMap<u64, Vec<Op>>,
+    /// Ordered pairs of ordinals.
+    pub enabled_peers: Vec<(usize, usize)>,
+    /// Ordered pairs of ordinals between which copies do nothing and claim success.
+    pub corrupt: Vec<(usize, usize)>,
+    next_handle: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeviceState {
+    /// How often the primary context is retained.
+    pub retained: usize,
+    /// What every call in the context returns until it is reset.
+    pub sticky: Option<Code>,
+    /// What every call for the device returns.
+    pub lost: Option<Code>,
+    pub hangs: bool,
+    pub used_bytes: u64,
+}
+
+pub struct Stream {
+    pub device: usize,
+    pub queue: Arc<Queue>,
+    /// What was recorded since a capture began.
+    pub captured: Option<Vec<Op>>,
+}
+
+static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| {
+    let machine = Machine::described();
+    let visible = machine.visible();
+    let devices = vec![DeviceState::default(); visible.len()];
+    Mutex::new(State { machine, visible, devices, next_handle: 0x1000, ..State::default() })
+});
+
+pub fn lock() -> MutexGuard<'static, State> {
+    STATE.lock().expect("the stand-in does not panic under its lock")
+}
+
+impl State {
+    pub fn handle(&mut self) -> u64 {
+        self.next_handle += 0x10;
+        self.next_handle
+    }
+
+    /// A device that works; the code of its loss else.
+    pub fn device(&self, device: i32) -> Result<usize, Code> {
+        let ordinal = usize::try_from(device).map_err(|_| INVALID_DEVICE)?;
+        let state = self.devices.get(ordinal).ok_or(INVALID_DEVICE)?;
+        state.lost.map_or(Ok(ordinal), Err)
+    }
+
+    /// The device of a context, if the context can be used.
+    pub fn context(&self, context: u64) -> Result<usize, Code> {
+        let ordinal = usize::try_from(context & 0xff).map_err(|_| INVALID_CONTEXT)?;
+        let state = self.devices.get(ordinal).ok_or(INVALID_CONTEXT)?;
+        if context != context_of(ordinal) || state.retained == 0 {
+            return Err(INVALID_CONTEXT);
+        }
+        if let Some(code) = state.lost.or(state.sticky) {
+            return Err(code);
+        }
+        Ok(ordinal)
+    }
+
+    pub fn stream(&mut self, stream: u64) -> Result<&mut Stream, Code> {
+        self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)
+    }
+
+    /// Retains a primary context.
+    pub fn retain(&mut self, device: usize) -> Result<u64, Code> {
+        let state = &mut self.devices[device];
+        if let Some(code) = state.sticky {
+            return Err(code);
+        }
+        if state.lost.is_some() {
+            return Err(DEVICE_UNAVAILABLE);
+        }
+        state.retained += 1;
+        Ok(context_of(device))
+    }
+}
+
+pub fn context_of(device: usize) -> u64 {
+    0xc0de_0000 + device as u64
+}
