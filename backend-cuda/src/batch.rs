@@ -110,7 +110,9 @@ impl Batches {
             Ok(()) => self.put(bench),
             // The device may go on with what was launched, in memory that must stay then.
             Err(ref error) if error.is_fatal() => std::mem::forget(bench),
-            Err(_) => match bench.stream.wait(&entered) {
+            // Nothing has run, and nothing more can with this stream.
+            Err(_) if bench.stream.is_recording() => drop(bench),
+            Err(_) => match bench.stream.drain(&entered) {
                 Ok(()) => self.put(bench),
                 Err(_) => std::mem::forget(bench),
             },

@@ -142,10 +142,14 @@ impl Context {
             status.ok()
         });
         if let Err(failed) = status {
-            let error = failed.error(call);
-            if !self.health.latch(error.clone()) && self.health.is_working() {
-                self.unheard.lock().get_or_insert(error);
-            }
+            self.keep(failed.error(call));
+        }
+    }
+
+    /// Keeps an error that has nobody to report to for the next call.
+    fn keep(&self, error: DeviceError) {
+        if !self.health.latch(error.clone()) && self.health.is_working() {
+            self.unheard.lock().get_or_insert(error);
         }
     }
 
@@ -156,9 +160,11 @@ impl Context {
 
     fn pop(&self) {
         let mut popped = ptr::null_mut();
-        // SAFETY: `popped` lives until the call returns; the context was pushed on this thread. That
-        // the driver refuses can only mean that it is shutting down.
-        unsafe { (self.driver.functions.cuCtxPopCurrent_v2)(&raw mut popped) };
+        // SAFETY: `popped` lives until the call returns; the context was pushed on this thread.
+        let status = unsafe { (self.driver.functions.cuCtxPopCurrent_v2)(&raw mut popped) };
+        if let Err(failed) = DriverStatus(status).ok() {
+            self.keep(failed.error("cuCtxPopCurrent_v2"));
+        }
     }
 }
 

@@ -87,12 +87,17 @@ impl CudaDevice {
     /// asked for next: a relay can have been opened meanwhile.
     fn path(&self, to: &Arc<DeviceCore>) -> Option<PeerPath> {
         let key = Arc::as_ptr(&to.context).addr();
-        if let Some(known) = self.paths.lock().get(&key) {
-            return Some(known.clone());
+        let known = self.paths.lock().get(&key).cloned();
+        if let Some(known) = known.filter(PeerPath::is_there) {
+            return Some(known);
         }
-        let found = PEERS.path(&self.core.context, &to.context)?;
-        let mut paths = self.paths.lock();
-        Some(paths.entry(key).or_insert(found).clone())
+        let found = PEERS.path(&self.core.context, &to.context);
+        let before = match &found {
+            Some(path) => self.paths.lock().insert(key, path.clone()),
+            None => self.paths.lock().remove(&key),
+        };
+        drop(before); // not under the lock: it calls the driver
+        found
     }
 }
 

@@ -150,6 +150,16 @@ impl Drop for PeerLink {
     }
 }
 
+impl PeerPath {
+    /// Whether the way is still there.
+    pub(crate) fn is_there(&self) -> bool {
+        match self {
+            Self::Same | Self::Direct { .. } => true,
+            Self::Relayed { relay, .. } => relay.health().is_working(),
+        }
+    }
+}
+
 /// Copies a range of one state to the same range of another. Both are left alone meanwhile.
 pub(crate) fn copy_state(
     path: &PeerPath,
@@ -241,12 +251,13 @@ fn relayed(
     [source, target]: [Place<'_>; 2],
     bytes: u64,
 ) -> Result<(), DeviceError> {
-    let (buffers, emptying, events) = {
-        let at_relay = relay.enter()?;
+    let prepared = relay.enter().and_then(|at_relay| {
         let buffer = || DeviceBuffer::new(&at_relay, RELAY_BYTES.min(bytes));
         let event = || Event::new(&at_relay);
-        ([buffer()?, buffer()?], Stream::new(&at_relay)?, [event()?, event()?])
-    };
+        Ok(([buffer()?, buffer()?], Stream::new(&at_relay)?, [event()?, event()?]))
+    });
+    let prepared = prepared.map_err(|error| of_the_pair(error, source.context, relay));
+    let (buffers, emptying, events) = prepared?;
     let filled = [Event::new(entered)?, Event::new(entered)?];
     let parts = (0..bytes.div_ceil(RELAY_BYTES)).map(|part| part * RELAY_BYTES);
     let mut worked = Ok(());
@@ -270,9 +281,21 @@ fn relayed(
             break;
         }
     }
-    let ended = relay.enter().and_then(|at_relay| emptying.wait(&at_relay));
+    let ended = relay
+        .enter()
+        .and_then(|at_relay| emptying.wait(&at_relay).or_else(|_| emptying.drain(&at_relay)));
     if ended.is_err() {
         std::mem::forget(buffers); // the relay may go on using them
     }
-    worked.and(ended)
+    worked.and(ended).map_err(|error| of_the_pair(error, source.context, relay))
+}
+
+/// A relay that is lost is no loss of the GPUs on both sides.
+fn of_the_pair(error: DeviceError, source: &Context, relay: &Context) -> DeviceError {
+    match error {
+        error if error.is_fatal() && source.health().is_working() => DeviceError::Driver {
+            message: format!("the relay, GPU {}, failed: {error}", relay.device()),
+        },
+        error => error,
+    }
 }

@@ -1,14 +1,15 @@
 //! Streams: what is put into one runs in order; different ones run beside each other.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cudarc::driver::sys;
 use hopwise_core::error::DeviceError;
 
 use crate::context::Entered;
-use crate::driver::DriverStatus;
+use crate::driver::{DriverStatus, Functions};
 use crate::owned::{Address, Graph, Owned, make, size};
 
 /// How long a wait asks without a pause: a batch of one small kernel is done by then.
@@ -23,6 +24,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct Stream {
     stream: Owned<sys::CUstream>,
     done: Event,
+    /// Whether a recording was begun and not ended: what is put into the stream does not run then.
+    is_recording: AtomicBool,
 }
 
 /// A place in a stream that can be waited for.
@@ -42,27 +45,37 @@ impl Event {
     /// Waits until the device has passed the event. One that makes no end within the wait limit is
     /// taken for unresponsive; a loss that others hear of ends the wait.
     pub(crate) fn wait(&self, entered: &Entered<'_>) -> Result<(), DeviceError> {
-        let started = Instant::now();
-        loop {
-            // SAFETY: the event is valid.
-            let status = entered.status(|driver| unsafe { (driver.cuEventQuery)(self.0.raw()) })?;
-            match status {
-                DriverStatus::SUCCESS => return Ok(()),
-                DriverStatus::NOT_READY => {}
-                failed => return entered.fail(failed, "cuEventQuery"),
-            }
-            let waited = started.elapsed();
-            if waited > entered.context.wait_limit() {
-                let seconds = entered.context.wait_limit().as_secs_f64();
-                let cause = format!("it made no end of its work within {seconds} seconds");
-                let unresponsive = DeviceError::Unresponsive { cause };
-                return entered.context.health().watch(Err(unresponsive));
-            }
-            if waited > BRISK {
-                std::thread::sleep((waited / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
-            } else {
-                std::thread::yield_now();
-            }
+        // SAFETY: the event is valid.
+        ask_until_ready(entered, "cuEventQuery", |driver| unsafe {
+            (driver.cuEventQuery)(self.0.raw())
+        })
+    }
+}
+
+/// Asks again and again whether something is done, with pauses that grow.
+fn ask_until_ready(
+    entered: &Entered<'_>,
+    call: &str,
+    ask: impl Fn(&Functions) -> c_int,
+) -> Result<(), DeviceError> {
+    let started = Instant::now();
+    loop {
+        match entered.status(&ask)? {
+            DriverStatus::SUCCESS => return Ok(()),
+            DriverStatus::NOT_READY => {}
+            failed => return entered.fail(failed, call),
+        }
+        let waited = started.elapsed();
+        if waited > entered.context.wait_limit() {
+            let seconds = entered.context.wait_limit().as_secs_f64();
+            let cause = format!("it made no end of its work within {seconds} seconds");
+            let unresponsive = DeviceError::Unresponsive { cause };
+            return entered.context.health().watch(Err(unresponsive));
+        }
+        if waited > BRISK {
+            std::thread::sleep((waited / 10).clamp(SHORTEST_PAUSE, LONGEST_PAUSE));
+        } else {
+            std::thread::yield_now();
         }
     }
 }
@@ -74,7 +87,7 @@ impl Stream {
         let stream = make(entered, "cuStreamCreate", ptr::null_mut(), |driver, stream| unsafe {
             (driver.cuStreamCreate)(stream, flags)
         })?;
-        Ok(Self { stream, done: Event::new(entered)? })
+        Ok(Self { stream, done: Event::new(entered)?, is_recording: AtomicBool::new(false) })
     }
 
     pub(crate) fn raw(&self) -> sys::CUstream {
@@ -93,6 +106,20 @@ impl Stream {
     pub(crate) fn wait(&self, entered: &Entered<'_>) -> Result<(), DeviceError> {
         self.record(entered, &self.done)?;
         self.done.wait(entered)
+    }
+
+    /// Waits for all that was put into the stream, after something failed: in another way than
+    /// [`wait`](Self::wait), which may be what failed.
+    pub(crate) fn drain(&self, entered: &Entered<'_>) -> Result<(), DeviceError> {
+        // SAFETY: the stream is valid.
+        ask_until_ready(entered, "cuStreamQuery", |driver| unsafe {
+            (driver.cuStreamQuery)(self.raw())
+        })
+    }
+
+    /// Whether the stream was left in the middle of a recording.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.is_recording.load(Ordering::Relaxed)
     }
 
     /// Copies from the host to the device.
@@ -160,13 +187,15 @@ impl Stream {
             // SAFETY: the stream is valid and not the default one.
             unsafe { (driver.cuStreamBeginCapture_v2)(self.raw(), mode) }
         })?;
+        self.is_recording.store(true, Ordering::Relaxed);
         let worked = work();
         // A capture that was begun must be ended, whatever came of it.
         // SAFETY: `graph` lives until the call returns.
         let ended = make(entered, "cuStreamEndCapture", ptr::null_mut(), |driver, graph| unsafe {
             (driver.cuStreamEndCapture)(self.raw(), graph)
         });
-        worked?;
-        ended
+        let ended = ended?;
+        self.is_recording.store(false, Ordering::Relaxed);
+        worked.map(|()| ended)
     }
 }

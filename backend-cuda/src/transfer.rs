@@ -74,7 +74,7 @@ impl Lanes {
             None => Lane::new(entered)?,
         };
         let worked = work(&mut lane);
-        let ended = lane.stream.wait(entered);
+        let ended = lane.stream.wait(entered).or_else(|_| lane.stream.drain(entered));
         if ended.is_err() {
             std::mem::forget(lane); // the device may go on using it
         } else {

@@ -35,7 +35,7 @@ pub mod programs;
 mod state;
 mod subject;
 
-pub use subject::Subject;
+pub use subject::{Incoming, Kernel, Subject, output};
 
 /// Devices with at most this much memory are driven out of memory: 256 MiB.
 pub const SMALL_MEMORY_BYTES: u64 = 256 << 20;

@@ -88,6 +88,7 @@ functions! {
 
     fn cuStreamCreate(*mut sys::CUstream, c_uint);
     fn cuStreamDestroy_v2(sys::CUstream);
+    fn cuStreamQuery(sys::CUstream);
     fn cuStreamBeginCapture_v2(sys::CUstream, sys::CUstreamCaptureMode);
     fn cuStreamEndCapture(sys::CUstream, *mut sys::CUgraph);
     fn cuEventCreate(*mut sys::CUevent, c_uint);

@@ -50,9 +50,10 @@ impl StandIn {
 
     /// Compiles the libraries unless that was done.
     pub(crate) fn build() -> Self {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stand_in");
+        let sources =
+            Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../backend-cuda/tests/stand_in"));
         let mut hasher = DefaultHasher::new();
-        hash_files(&sources, &mut hasher);
+        hash_files(sources, &mut hasher);
         hash_files(&sources.with_file_name("shim"), &mut hasher);
         let name = format!("stand-in-{:016x}", hasher.finish());
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

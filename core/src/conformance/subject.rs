@@ -46,26 +46,33 @@ impl Subject {
     }
 }
 
-/// A kernel under test.
+/// A kernel under test, outside of any fleet: its steps are made by hand.
 #[derive(Debug)]
-pub(super) struct Kernel {
-    pub(super) program: Arc<Program>,
-    pub(super) instance: Arc<dyn KernelInstance>,
+pub struct Kernel {
+    /// What it runs.
+    pub program: Arc<Program>,
+    /// Its parameters and state on the device.
+    pub instance: Arc<dyn KernelInstance>,
     steps: u64,
 }
 
 /// A message for a kernel under test.
 #[derive(Clone, Debug)]
-pub(super) struct Incoming {
-    pub(super) port: u32,
-    pub(super) tag: u32,
-    pub(super) channel: u32,
-    pub(super) payload: Vec<u8>,
+pub struct Incoming {
+    /// Index of the in-port.
+    pub port: u32,
+    /// The sender's tag.
+    pub tag: u32,
+    /// The sender's channel, low 32 bits.
+    pub channel: u32,
+    /// The bytes.
+    pub payload: Vec<u8>,
 }
 
 impl Incoming {
     /// A message on port 0 made of words.
-    pub(super) fn words(tag: u32, words: &[u32]) -> Self {
+    #[must_use]
+    pub fn words(tag: u32, words: &[u32]) -> Self {
         Self { port: 0, tag, channel: 1, payload: to_bytes(words) }
     }
 }
@@ -77,19 +84,35 @@ impl Kernel {
         parameters: &[u32],
         state: &[u32],
     ) -> Self {
+        Self::try_new(device, program, parameters, state).expect("the suite's programs fit")
+    }
+
+    /// A kernel with these parameters and this state.
+    ///
+    /// # Errors
+    ///
+    /// The text of what the device refused.
+    pub fn try_new(
+        device: &dyn Device,
+        program: &Arc<Program>,
+        parameters: &[u32],
+        state: &[u32],
+    ) -> Result<Self, String> {
         let bytes = to_bytes(state);
-        let compiled = device.compile(program).expect("the suite's programs fit every backend");
+        let compiled = device.compile(program).map_err(|error| error.to_string())?;
         let request = InstanceRequest {
             parameters,
             state_bytes: bytes.len() as u64,
             initial: InitialState::Bytes(&bytes),
         };
-        let instance = device.create_instance(&compiled, &request).expect("there is room");
-        Self { program: Arc::clone(program), instance, steps: 0 }
+        let instance = device.create_instance(&compiled, &request);
+        let instance = instance.map_err(|error| error.to_string())?;
+        Ok(Self { program: Arc::clone(program), instance, steps: 0 })
     }
 
     /// The next step of the kernel, with these messages.
-    pub(super) fn step(&mut self, started: bool, messages: &[Incoming]) -> Step {
+    #[must_use]
+    pub fn step(&mut self, started: bool, messages: &[Incoming]) -> Step {
         self.steps += 1;
         let mut inbox_words = Vec::new();
         inbox::begin(&mut inbox_words, self.program.inbox_slot_words(), self.steps, started);
@@ -120,7 +143,13 @@ impl Kernel {
         output(&self.program, &steps[0])
     }
 
-    pub(super) fn state(&self) -> Vec<u32> {
+    /// The state as words.
+    ///
+    /// # Panics
+    ///
+    /// When it cannot be read.
+    #[must_use]
+    pub fn state(&self) -> Vec<u32> {
         let length = usize::try_from(self.instance.state_bytes()).expect("a test's state is small");
         let mut bytes = vec![0; length];
         self.instance.read_state(0, &mut bytes).expect("the state can be read");
@@ -129,7 +158,15 @@ impl Kernel {
 }
 
 /// How a step ended, after its outbox was read.
-pub(super) fn output(program: &Program, step: &Step) -> Result<StepOutput, StepFault> {
+///
+/// # Errors
+///
+/// What stopped its kernel.
+///
+/// # Panics
+///
+/// When the step did not end.
+pub fn output(program: &Program, step: &Step) -> Result<StepOutput, StepFault> {
     match &step.outcome {
         StepOutcome::Applied => outbox::read(&step.outbox, program),
         StepOutcome::Faulted(fault) => Err(fault.clone()),

@@ -17,12 +17,15 @@ pub fn current() -> Result<usize, Code> {
     state::lock().context(context)
 }
 
-/// An injected error of the context stays.
+/// An injected error of the context stays. Where none is current the call was about to change that,
+/// and every context has the error.
 pub fn make_current_sticky(code: Code) {
     let context = CURRENT.with_borrow(|stack| stack.last().copied());
     let mut state = state::lock();
-    if let Some(Ok(device)) = context.map(|context| state.context(context)) {
-        state.devices[device].sticky = Some(code);
+    for device in 0..state.devices.len() {
+        if context.is_none_or(|context| context == state::context_of(device)) {
+            state.devices[device].sticky = Some(code);
+        }
     }
 }
 
@@ -33,13 +36,15 @@ fn release_all(device: usize) {
         state.devices[device].used_bytes = 0;
         state.enabled_peers.retain(|(from, to)| *from != device && *to != device);
         state.events.retain(|_, (of, _)| *of != device);
+        state.graphs.retain(|_, (of, _)| *of != device);
+        state.executables.retain(|_, (of, _)| *of != device);
         state.modules.retain(|_, module| module.device != device);
         state.functions.retain(|_, function| function.module.device != device);
         let (gone, kept) =
             std::mem::take(&mut state.streams).into_iter().partition(|(_, s)| s.device == device);
         state.streams = kept;
         let gone: std::collections::HashMap<u64, state::Stream> = gone;
-        let is_gone = |one: &crate::memory::Allocation| one.device == Some(device);
+        let is_gone = |one: &crate::memory::Allocation| one.context == device;
         let addresses: Vec<_> =
             state.allocations.iter().filter(|(_, one)| is_gone(one)).map(|(at, _)| *at).collect();
         let allocations: Vec<_> =

@@ -11,11 +11,11 @@ fn forms(ops: &[Op]) -> Vec<(u8, usize)> {
 
 driver! {
     fn cuGraphInstantiateWithFlags(executable: *mut u64, graph: u64, _flags: u64) {
-        context::current()?;
+        let device = context::current()?;
         let mut state = state::lock();
-        let ops = state.graphs.get(&graph).ok_or(INVALID_HANDLE)?.clone();
+        let (_, ops) = state.graphs.get(&graph).ok_or(INVALID_HANDLE)?.clone();
         let handle = state.handle();
-        state.executables.insert(handle, ops);
+        state.executables.insert(handle, (device, ops));
         unsafe { executable.write(handle) };
         Ok(())
     }
@@ -23,8 +23,8 @@ driver! {
     fn cuGraphExecUpdate_v2(executable: u64, graph: u64, _result: *mut c_void) {
         context::current()?;
         let mut state = state::lock();
-        let new = state.graphs.get(&graph).ok_or(INVALID_HANDLE)?.clone();
-        let old = state.executables.get_mut(&executable).ok_or(INVALID_HANDLE)?;
+        let (_, new) = state.graphs.get(&graph).ok_or(INVALID_HANDLE)?.clone();
+        let (_, old) = state.executables.get_mut(&executable).ok_or(INVALID_HANDLE)?;
         if forms(old) != forms(&new) { return Err(UPDATE_FAILURE); }
         *old = new;
         Ok(())
@@ -32,7 +32,7 @@ driver! {
 
     fn cuGraphLaunch(executable: u64, stream: u64) {
         context::current()?;
-        let ops = state::lock().executables.get(&executable).ok_or(INVALID_HANDLE)?.clone();
+        let (_, ops) = state::lock().executables.get(&executable).ok_or(INVALID_HANDLE)?.clone();
         ops.into_iter().try_for_each(|op| stream::put(stream, op))
     }
 

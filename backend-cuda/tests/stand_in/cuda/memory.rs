@@ -9,6 +9,8 @@ use crate::{Code, INVALID_VALUE, OUT_OF_MEMORY, context, driver, state, stream};
 pub struct Allocation {
     /// `None` for memory of the host.
     pub device: Option<usize>,
+    /// The device whose context made it, and takes it along when it ends.
+    pub context: usize,
     pub bytes: usize,
     pointer: *mut u8,
 }
@@ -16,9 +18,9 @@ pub struct Allocation {
 unsafe impl Send for Allocation {}
 
 impl Allocation {
-    fn new(device: Option<usize>, bytes: usize) -> Option<Self> {
+    fn new(device: Option<usize>, context: usize, bytes: usize) -> Option<Self> {
         let pointer = unsafe { alloc_zeroed(Self::layout(bytes)?) };
-        let new = Self { device, bytes, pointer };
+        let new = Self { device, context, bytes, pointer };
         // Fresh memory of a device holds anything; nobody may count on zeros.
         (!pointer.is_null()).then(|| {
             if device.is_some() && bytes <= 1 << 24 {
@@ -77,7 +79,7 @@ driver! {
         let all = state.machine.gpus[state.visible[device]].memory_bytes;
         let used = state.devices[device].used_bytes.checked_add(bytes as u64);
         let used = used.filter(|used| *used <= all).ok_or(OUT_OF_MEMORY)?;
-        let allocation = Allocation::new(Some(device), bytes).ok_or(OUT_OF_MEMORY)?;
+        let allocation = Allocation::new(Some(device), device, bytes).ok_or(OUT_OF_MEMORY)?;
         state.devices[device].used_bytes = used;
         let at = allocation.pointer.addr() as u64;
         state.allocations.insert(at, allocation);
@@ -100,8 +102,8 @@ driver! {
     }
 
     fn cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, _flags: u32) {
-        context::current()?;
-        let allocation = Allocation::new(None, bytes).ok_or(OUT_OF_MEMORY)?;
+        let device = context::current()?;
+        let allocation = Allocation::new(None, device, bytes).ok_or(OUT_OF_MEMORY)?;
         let at = allocation.pointer;
         state::lock().allocations.insert(at.addr() as u64, allocation);
         unsafe { pointer.write(at.cast()) };

@@ -79,11 +79,14 @@ impl Event {
 /// The thread of a stream. It ends when the stream is destroyed and all is done.
 pub struct Queue {
     sender: Sender<Op>,
+    waiting: Arc<AtomicU64>,
 }
 
 impl Queue {
     pub fn new(device: usize) -> Arc<Self> {
         let (sender, receiver): (_, Receiver<Op>) = channel();
+        let waiting = Arc::new(AtomicU64::new(0));
+        let left = Arc::clone(&waiting);
         thread::spawn(move || {
             // A context that is lost does nothing any more, but its events pass.
             for op in receiver {
@@ -95,12 +98,18 @@ impl Queue {
                 if !is_lost || matches!(op, Op::Record { .. }) {
                     op.run(device);
                 }
+                left.fetch_sub(1, Ordering::SeqCst);
             }
         });
-        Arc::new(Self { sender })
+        Arc::new(Self { sender, waiting })
+    }
+
+    pub fn is_idle(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) == 0
     }
 
     pub fn put(&self, op: Op) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
         self.sender.send(op).expect("the thread lives as long as its queue");
     }
 }

@@ -24,8 +24,9 @@ pub struct State {
     pub events: HashMap<u64, (usize, Arc<Event>)>,
     pub modules: HashMap<u64, Arc<Module>>,
     pub functions: HashMap<u64, Arc<Function>>,
-    pub graphs: HashMap<u64, Vec<Op>>,
-    pub executables: HashMap<u64, Vec<Op>>,
+    /// With the devices of their contexts.
+    pub graphs: HashMap<u64, (usize, Vec<Op>)>,
+    pub executables: HashMap<u64, (usize, Vec<Op>)>,
     /// Ordered pairs of ordinals.
     pub enabled_peers: Vec<(usize, usize)>,
     /// Ordered pairs of ordinals between which copies do nothing and claim success.

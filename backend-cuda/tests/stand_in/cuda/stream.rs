@@ -83,6 +83,17 @@ driver! {
         context::current().map(drop)
     }
 
+    fn cuStreamQuery(stream: u64) {
+        context::current()?;
+        let (queue, is_recording) = {
+            let mut state = state::lock();
+            let stream = state.stream(stream)?;
+            (Arc::clone(&stream.queue), stream.captured.is_some())
+        };
+        if is_recording { return Err(CAPTURE_UNSUPPORTED); }
+        if queue.is_idle() { Ok(()) } else { Err(NOT_READY) }
+    }
+
     fn cuStreamWaitEvent(stream: u64, event: u64, _flags: u32) {
         let event = {
             let state = state::lock();
@@ -103,11 +114,11 @@ driver! {
     }
 
     fn cuStreamEndCapture(stream: u64, graph: *mut u64) {
-        context::current()?;
+        let device = context::current()?;
         let mut state = state::lock();
         let captured = state.stream(stream)?.captured.take().ok_or(INVALID_VALUE)?;
         let handle = state.handle();
-        state.graphs.insert(handle, captured);
+        state.graphs.insert(handle, (device, captured));
         unsafe { graph.write(handle) };
         Ok(())
     }
