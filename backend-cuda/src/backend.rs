@@ -20,7 +20,8 @@ use crate::driver::{Driver, DriverOutcome};
 use crate::facts::{GpuFacts, Unreadable};
 use crate::library::Libraries;
 use crate::options::CudaOptions;
-use crate::peer::PEERS;
+use crate::payload::PayloadMemory;
+use crate::peer::{PEERS, Paths};
 use crate::transfer::Lanes;
 
 /// Most kernels of a batch: enough that the cost of a batch is shared widely, few enough that a
@@ -148,6 +149,8 @@ impl CudaBackend {
             quota: Arc::new(Quota::new(quota)),
             lanes: Lanes::default(),
             digester: Digester::default(),
+            payloads: PayloadMemory::new(self.options.payloads_from, self.options.payload_memory),
+            paths: Paths::default(),
             transfer_wait: self.options.transfer_wait,
             _number: number,
         };
@@ -244,8 +247,9 @@ impl Card {
             None => {
                 // Retained without the lock. Of two threads that do so one keeps its context; both
                 // are the same to the driver, which counts.
-                let device = self.facts.device;
-                let new = Context::retain(driver, device, health.clone(), options.wait_limit)?;
+                let (device, domain) = (self.facts.device, self.facts.failure_domain());
+                let new =
+                    Context::retain(driver, device, domain, health.clone(), options.wait_limit)?;
                 let mut opened = self.opened.lock();
                 match opened.context.upgrade() {
                     Some(context) => context,

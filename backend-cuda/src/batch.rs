@@ -16,30 +16,26 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use hopwise_core::abi::{HEADER_WORDS, bytes_to_words, words_to_bytes};
-use hopwise_core::device::{KernelInstance, Step, StepOutcome};
-use hopwise_core::error::{DeviceError, StepFault, TransferError};
-use hopwise_core::implementing::Ongoing;
+use hopwise_core::device::{KernelInstance, Step};
+use hopwise_core::error::DeviceError;
 use parking_lot::Mutex;
 
 use crate::context::Entered;
 use crate::core::DeviceCore;
 use crate::graph::{Graphs, Way};
-use crate::instance::CudaInstance;
-use crate::module::{Function, MAX_BLOCKS};
 use crate::options::GraphUse;
 use crate::owned::{DeviceBuffer, PinnedBuffer};
-use crate::prelude::{KERNEL_BYTES, KernelEntry};
 use crate::stream::Stream;
-use launches::{Launch, launches};
+use launches::Launch;
+use payloads::{HeldPayload, fetched, held_payloads, note_ways};
+use plan::Plan;
 
 mod launches;
+mod payloads;
+mod plan;
 
 /// Smallest memory of a batch: 64 KiB.
 const SMALLEST_BYTES: usize = 64 << 10;
-
-/// Where parts of a batch's memory begin: multiples of so many bytes.
-const ALIGNMENT: usize = 16;
 
 /// What batches run with, while none does.
 #[derive(Debug)]
@@ -56,30 +52,7 @@ struct Bench {
     download: PinnedBuffer,
     arena: DeviceBuffer,
     graphs: Graphs,
-}
-
-/// One step of a batch.
-struct Planned<'a> {
-    /// Its place in the batch.
-    position: usize,
-    instance: &'a CudaInstance,
-    messages: u32,
-    inbox_at: usize,
-    header_at: usize,
-    slots_at: usize,
-    _ongoing: Ongoing<'a>,
-}
-
-/// The steps of a batch that can run, and where their boxes lie.
-struct Plan<'a> {
-    planned: Vec<Planned<'a>>,
-    launches: Vec<Launch<'a>>,
-    /// Where what is uploaded ends, and where what is downloaded begins and ends.
-    upload_bytes: usize,
-    download_at: usize,
-    whole_bytes: usize,
-    /// Why a step could not begin; the others run without it.
-    busy: Option<DeviceError>,
+    use_graphs: GraphUse,
 }
 
 impl Batches {
@@ -96,7 +69,11 @@ impl Batches {
     ///
     /// What fails before a step's first launch leaves it not started. After that it is unknown,
     /// until what it sent has been read.
-    pub(crate) fn run(&self, core: &DeviceCore, steps: &mut [Step]) -> Result<(), DeviceError> {
+    pub(crate) fn run(
+        &self,
+        core: &Arc<DeviceCore>,
+        steps: &mut [Step],
+    ) -> Result<(), DeviceError> {
         let instances: Vec<Arc<dyn KernelInstance>> =
             steps.iter().map(|step| Arc::clone(&step.instance)).collect();
         let plan = Plan::new(core, &instances, steps)?;
@@ -105,16 +82,17 @@ impl Batches {
         }
         let entered = core.context.enter()?;
         let mut bench = self.take(&entered, &plan)?;
-        let ran = bench.run(&entered, &plan, steps, self.use_graphs);
+        let held = held_payloads(steps);
+        let ran = bench.run(&entered, core, &plan, steps, &held);
         match ran {
             Ok(()) => self.put(bench),
             // The device may go on with what was launched, in memory that must stay then.
-            Err(ref error) if error.is_fatal() => std::mem::forget(bench),
+            Err(ref error) if error.is_fatal() => std::mem::forget((bench, held)),
             // Nothing has run, and nothing more can with this stream.
             Err(_) if bench.stream.is_recording() => drop(bench),
             Err(_) => match bench.stream.drain(&entered) {
                 Ok(()) => self.put(bench),
-                Err(_) => std::mem::forget(bench),
+                Err(_) => std::mem::forget((bench, held)),
             },
         }
         ran?;
@@ -134,6 +112,7 @@ impl Batches {
                 download: PinnedBuffer::new(entered, download)?,
                 arena: DeviceBuffer::new(entered, whole as u64)?,
                 graphs: Graphs::default(),
+                use_graphs: self.use_graphs,
             });
         };
         if bench.upload.length() < upload {
@@ -154,142 +133,34 @@ impl Batches {
     }
 }
 
-impl<'a> Plan<'a> {
-    /// Begins every step and gives it a place. A step that cannot run stops its kernel alone, one
-    /// whose state is being read or written for too long is left out of the batch.
-    fn new(
-        core: &DeviceCore,
-        instances: &'a [Arc<dyn KernelInstance>],
-        steps: &mut [Step],
-    ) -> Result<Self, DeviceError> {
-        let started = Instant::now();
-        let mut planned = Vec::with_capacity(steps.len());
-        let mut busy = None;
-        for (position, (instance, step)) in instances.iter().zip(steps.iter_mut()).enumerate() {
-            let instance = instance.as_any().downcast_ref::<CudaInstance>();
-            let instance = instance.expect("instances were checked before the batch");
-            let messages = step.inbox[0];
-            if let Some(fault) = too_large(instance, messages) {
-                step.outcome = StepOutcome::Faulted(fault);
-                continue;
-            }
-            let wait = core.transfer_wait.saturating_sub(started.elapsed());
-            let _ongoing = match instance.begin_step(wait) {
-                Ok(ongoing) => ongoing,
-                Err(TransferError::Device(error)) => return Err(error),
-                Err(error) => {
-                    let message = format!("step {position} of the batch could not begin: {error}");
-                    busy = Some(DeviceError::Driver { message });
-                    continue;
-                }
-            };
-            let (inbox_at, header_at, slots_at) = (0, 0, 0);
-            planned.push(Planned {
-                position,
-                instance,
-                messages,
-                inbox_at,
-                header_at,
-                slots_at,
-                _ongoing,
-            });
-        }
-        Ok(Self::lay_out(planned, steps, busy))
-    }
-
-    fn lay_out(mut planned: Vec<Planned<'a>>, steps: &[Step], busy: Option<DeviceError>) -> Self {
-        let (launches, mut end) = launches(&planned);
-        let mut next = |words: usize| {
-            let at = end;
-            end = (end + words * 4).next_multiple_of(ALIGNMENT);
-            at
-        };
-        for planned in &mut planned {
-            planned.inbox_at = next(steps[planned.position].inbox.len());
-        }
-        let download_at = next(0);
-        for planned in &mut planned {
-            planned.header_at = next(HEADER_WORDS);
-        }
-        let upload_bytes = next(0);
-        for planned in &mut planned {
-            planned.slots_at = next(planned.instance.program.boxes.outbox_slots);
-        }
-        let whole_bytes = next(0);
-        Self { planned, launches, upload_bytes, download_at, whole_bytes, busy }
-    }
-
-    /// Writes tables, inboxes and headers as they will lie in an arena at this address.
-    fn fill(&self, arena: u64, steps: &[Step], into: &mut [u8]) {
-        for launch in &self.launches {
-            let table = &mut into[launch.table_at..][..launch.kernels.len() * KERNEL_BYTES];
-            let entries = table.chunks_exact_mut(KERNEL_BYTES).zip(&launch.kernels);
-            for (entry, (kernel, invocations)) in entries {
-                self.planned[*kernel].entry(arena, *invocations).write(entry);
-            }
-        }
-        for planned in &self.planned {
-            let step = &steps[planned.position];
-            words_to_bytes(&step.inbox, &mut into[planned.inbox_at..][..step.inbox.len() * 4]);
-            let header = &mut into[planned.header_at..][..HEADER_WORDS * 4];
-            words_to_bytes(&step.outbox[..HEADER_WORDS], header);
-        }
-    }
-
-    /// Takes over what every step sent.
-    fn read(&self, steps: &mut [Step], download: &[u8]) {
-        let part = |at: usize, words: usize| &download[at - self.download_at..][..words * 4];
-        for planned in &self.planned {
-            let step = &mut steps[planned.position];
-            let (header, slots) = step.outbox.split_at_mut(HEADER_WORDS);
-            bytes_to_words(part(planned.header_at, HEADER_WORDS), header);
-            let program = &planned.instance.program.program;
-            let sent = header[0].min(program.outbox_slots()) as usize;
-            let words = sent * program.outbox_slot_words();
-            bytes_to_words(part(planned.slots_at, words), &mut slots[..words]);
-            step.outcome = StepOutcome::Applied;
-        }
-    }
-
-    fn mark_unknown(&self, launch: &Launch<'_>, steps: &mut [Step]) {
-        for (kernel, _) in &launch.kernels {
-            steps[self.planned[*kernel].position].outcome = StepOutcome::Unknown;
-        }
-    }
-}
-
-impl Planned<'_> {
-    fn entry(&self, arena: u64, invocations: u64) -> KernelEntry {
-        let at = |offset: usize| arena + offset as u64;
-        KernelEntry {
-            state: self.instance.state(),
-            state_words: self.instance.state_bytes() / 4,
-            parameters: self.instance.parameter_block(),
-            inbox: at(self.inbox_at),
-            outbox_header: at(self.header_at),
-            outbox_slots: at(self.slots_at),
-            invocations,
-        }
-    }
-}
-
 impl Bench {
     fn run(
         &mut self,
         entered: &Entered<'_>,
+        core: &Arc<DeviceCore>,
         plan: &Plan<'_>,
         steps: &mut [Step],
-        use_graphs: GraphUse,
+        held: &[HeldPayload],
     ) -> Result<(), DeviceError> {
         // SAFETY: no batch is under way on this bench.
         plan.fill(self.arena.address(), steps, unsafe { self.upload.bytes_mut() });
+        let fetched = fetched(plan, core, held);
         let shape = plan.launches.iter().map(|launch| launch.function.key()).collect();
+        // What comes from other GPUs differs from batch to batch, and is no part of a graph.
+        let use_graphs = if fetched.is_empty() { self.use_graphs } else { GraphUse::Never };
         let started = Instant::now();
+        let mut ways = Vec::new();
         match self.graphs.way(&shape, use_graphs) {
-            Way::Plain => self.issue(entered, plan, |launch| plan.mark_unknown(launch, steps))?,
+            Way::Plain => {
+                ways = self.bring(entered, plan, &fetched)?;
+                self.issue(entered, plan, |launch| plan.mark_unknown(launch, steps))?;
+            }
             Way::Graph => {
                 // Recording starts nothing, so no step is unknown until the graph is launched.
-                let graph = self.stream.capture(entered, || self.issue(entered, plan, |_| ()))?;
+                let graph = self.stream.capture(entered, || {
+                    self.bring(entered, plan, &[])?;
+                    self.issue(entered, plan, |_| ())
+                })?;
                 let ready = self.graphs.prepare(entered, &shape, graph)?;
                 let launched = ready.launch(entered, &self.stream);
                 if can_have_begun(&launched) {
@@ -304,10 +175,12 @@ impl Bench {
         self.graphs.note(&shape, started.elapsed());
         // SAFETY: the stream has passed every copy.
         plan.read(steps, unsafe { self.download.bytes() });
-        Ok(())
+        note_ways(steps, &fetched, ways);
+        self.keep_payloads(entered, core, plan, steps)
     }
 
-    /// Puts a batch into the stream. `begun` is told of each launch that can have begun.
+    /// Puts the launches and the download into the stream. `begun` is told of each launch that can
+    /// have begun.
     fn issue<'a>(
         &self,
         entered: &Entered<'_>,
@@ -319,7 +192,6 @@ impl Bench {
         // touched until the stream has passed; tables are in the arena, and what they point to
         // lives as long as the steps go on.
         unsafe {
-            self.stream.upload(entered, arena, self.upload.pointer(), plan.upload_bytes)?;
             for launch in &plan.launches {
                 let table = arena + launch.table_at as u64;
                 let (grid, threads) = (launch.grid(), launch.threads);
@@ -339,26 +211,4 @@ impl Bench {
 /// The driver refuses a launch before it begins, unless the device is lost meanwhile.
 fn can_have_begun(launched: &Result<(), DeviceError>) -> bool {
     launched.as_ref().err().is_none_or(DeviceError::is_fatal)
-}
-
-/// A grid that no device can index.
-fn too_large(instance: &CudaInstance, messages: u32) -> Option<StepFault> {
-    let passes = instance.program.program.passes().iter().zip(&instance.program.passes);
-    for (pass, function) in passes {
-        let wanted = instance.invocations(pass.grid, messages);
-        let most = MAX_BLOCKS * u64::from(threads_of(function));
-        if wanted > most {
-            let message = format!(
-                "pass `{}` asks for {wanted} invocations, {most} are possible; use several passes",
-                pass.entry_point
-            );
-            return Some(StepFault::Device(DeviceError::Driver { message }));
-        }
-    }
-    None
-}
-
-/// Threads of a block of many: what HW_PASS allows, or less where the program does.
-fn threads_of(function: &Function) -> u32 {
-    function.block_threads.min(256)
 }

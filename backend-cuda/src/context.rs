@@ -31,6 +31,7 @@ use crate::driver::{Driver, DriverStatus, Functions};
 pub(crate) struct Context {
     driver: Arc<Driver>,
     device: sys::CUdevice,
+    failure_domain: String,
     raw: sys::CUcontext,
     health: DeviceHealth,
     wait_limit: Duration,
@@ -57,6 +58,7 @@ impl Context {
     pub(crate) fn retain(
         driver: &Arc<Driver>,
         device: sys::CUdevice,
+        failure_domain: String,
         health: DeviceHealth,
         wait_limit: Duration,
     ) -> Result<Arc<Self>, DeviceError> {
@@ -75,7 +77,8 @@ impl Context {
         }
         status.ok().map_err(|failed| unopened(failed, "cuDevicePrimaryCtxRetain"))?;
         let (driver, unheard) = (Arc::clone(driver), Mutex::default());
-        let context = Arc::new(Self { driver, device, raw, health, wait_limit, unheard });
+        let context =
+            Arc::new(Self { driver, device, failure_domain, raw, health, wait_limit, unheard });
         context.begin_anew()?;
         Ok(context)
     }
@@ -114,6 +117,11 @@ impl Context {
     /// The handle, for the calls that name two contexts.
     pub(crate) fn raw(&self) -> sys::CUcontext {
         self.raw
+    }
+
+    /// What names the GPU in a fleet.
+    pub(crate) fn failure_domain(&self) -> &str {
+        &self.failure_domain
     }
 
     /// The device's handle.

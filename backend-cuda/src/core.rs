@@ -11,6 +11,8 @@ use hopwise_core::implementing::{Number, Quota};
 use crate::compiler::Compiler;
 use crate::context::Context;
 use crate::digester::Digester;
+use crate::payload::PayloadMemory;
+use crate::peer::Paths;
 use crate::transfer::Lanes;
 
 /// One logical device.
@@ -22,6 +24,8 @@ pub(crate) struct DeviceCore {
     pub(crate) quota: Arc<Quota>,
     pub(crate) lanes: Lanes,
     pub(crate) digester: Digester,
+    pub(crate) payloads: PayloadMemory,
+    pub(crate) paths: Paths,
     pub(crate) transfer_wait: Duration,
     /// Free again when nothing of the device is left.
     pub(crate) _number: Number,

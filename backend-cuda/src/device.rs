@@ -21,7 +21,7 @@ use crate::facts::GpuFacts;
 use crate::graph::GraphTrial;
 use crate::instance::CudaInstance;
 use crate::options::CudaOptions;
-use crate::peer::{PEERS, PeerPath, copy_state};
+use crate::peer::copy_state;
 use crate::program::CudaProgram;
 
 /// A GPU, or one of several logical devices on it.
@@ -34,8 +34,6 @@ pub struct CudaDevice {
     compiled: Mutex<HashMap<ProgramDigest, Arc<CudaProgram>>>,
     batches: Batches,
     may_access_peers: bool,
-    /// The ways to other GPUs that were found; they stay enabled as long as this device is open.
-    paths: Mutex<HashMap<usize, PeerPath>>,
 }
 
 impl CudaDevice {
@@ -54,7 +52,6 @@ impl CudaDevice {
             compiled: Mutex::default(),
             batches: Batches::new(options.graphs),
             may_access_peers: options.peer_access,
-            paths: Mutex::default(),
         }
     }
 
@@ -81,23 +78,6 @@ impl CudaDevice {
     fn is_own(&self, instance: &dyn KernelInstance) -> bool {
         let instance = instance.as_any().downcast_ref::<CudaInstance>();
         instance.is_some_and(|instance| Arc::ptr_eq(instance.core(), &self.core))
-    }
-
-    /// The way from this GPU to another's. One that was not found is looked for again when it is
-    /// asked for next: a relay can have been opened meanwhile.
-    fn path(&self, to: &Arc<DeviceCore>) -> Option<PeerPath> {
-        let key = Arc::as_ptr(&to.context).addr();
-        let known = self.paths.lock().get(&key).cloned();
-        if let Some(known) = known.filter(PeerPath::is_there) {
-            return Some(known);
-        }
-        let found = PEERS.path(&self.core.context, &to.context);
-        let before = match &found {
-            Some(path) => self.paths.lock().insert(key, path.clone()),
-            None => self.paths.lock().remove(&key),
-        };
-        drop(before); // not under the lock: it calls the driver
-        found
     }
 }
 
@@ -163,6 +143,10 @@ impl Device for CudaDevice {
         self.batches.run(&self.core, steps)
     }
 
+    fn takes_device_payloads(&self) -> bool {
+        true
+    }
+
     fn peer_copy(&self) -> Option<&dyn PeerCopy> {
         self.may_access_peers.then_some(self)
     }
@@ -178,7 +162,7 @@ impl PeerCopy for CudaDevice {
         let Some(other) = other.as_any().downcast_ref::<Self>() else { return false };
         self.health().is_working()
             && other.health().is_working()
-            && self.path(&other.core).is_some()
+            && self.core.paths.find(&self.core.context, &other.core.context).is_some()
     }
 
     fn copy_state(
@@ -193,11 +177,7 @@ impl PeerCopy for CudaDevice {
         to.core().context.health().check()?;
         let smaller = from.state_bytes().min(to.state_bytes());
         check_range(offset_bytes, length_bytes, smaller)?;
-        let path = if Arc::ptr_eq(&from.core().context, &self.core.context) {
-            self.path(to.core())
-        } else {
-            PEERS.path(&from.core().context, &to.core().context)
-        };
+        let path = self.core.paths.find(&from.core().context, &to.core().context);
         let path = path.ok_or_else(|| DeviceError::Driver {
             message: "neither GPU reaches the other, and no open GPU reaches both; copy through \
                       host memory"

@@ -122,7 +122,7 @@ impl GpuFacts {
     }
 
     /// What instances of a partitioned GPU, and logical devices of any, have in common.
-    fn failure_domain(&self) -> String {
+    pub(crate) fn failure_domain(&self) -> String {
         match &self.pci_address {
             Some(address) => format!("PCI {address}"),
             None => self.parent_uuid.as_ref().unwrap_or(&self.uuid).clone(),

@@ -24,7 +24,10 @@ pub use facts::GpuFacts;
 pub use graph::GraphTrial;
 pub use library::{Attempt, Libraries, LibraryOutcome};
 pub use nvrtc::SYMBOLS as NVRTC_SYMBOLS;
-pub use options::{CudaOptions, DEFAULT_TRANSFER_WAIT, DEFAULT_WAIT_LIMIT, GpuFilter, GraphUse};
+pub use options::{
+    CudaOptions, DEFAULT_PAYLOAD_MEMORY_BYTES, DEFAULT_PAYLOADS_FROM_BYTES, DEFAULT_TRANSFER_WAIT,
+    DEFAULT_WAIT_LIMIT, GpuFilter, GraphUse,
+};
 pub use prelude::assemble;
 pub use probe::{Probe, probe};
 
@@ -53,5 +56,6 @@ mod device;
 mod digester;
 mod graph;
 mod instance;
+mod payload;
 mod peer;
 mod transfer;

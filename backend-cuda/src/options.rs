@@ -12,6 +12,12 @@ pub const DEFAULT_TRANSFER_WAIT: Duration = Duration::from_secs(2);
 /// How long any call waits for the device unless asked otherwise. A fleet's step limit is shorter.
 pub const DEFAULT_WAIT_LIMIT: Duration = Duration::from_secs(60);
 
+/// Payloads of at least so many bytes keep a copy on the GPU that sent them: 64 KiB.
+pub const DEFAULT_PAYLOADS_FROM_BYTES: u32 = 64 << 10;
+
+/// Memory that the copies of payloads on a device may use: 64 MiB.
+pub const DEFAULT_PAYLOAD_MEMORY_BYTES: u64 = 64 << 20;
+
 /// Which GPUs a [`CudaBackend`](crate::CudaBackend) lists, and as how many logical devices.
 ///
 /// ```
@@ -34,6 +40,8 @@ pub struct CudaOptions {
     pub(crate) wait_limit: Duration,
     pub(crate) graphs: GraphUse,
     pub(crate) peer_access: bool,
+    pub(crate) payloads_from: Option<u32>,
+    pub(crate) payload_memory: u64,
 }
 
 /// Whether batches are started as CUDA graphs.
@@ -68,6 +76,8 @@ impl CudaOptions {
             wait_limit: DEFAULT_WAIT_LIMIT,
             graphs: GraphUse::Measured,
             peer_access: true,
+            payloads_from: Some(DEFAULT_PAYLOADS_FROM_BYTES),
+            payload_memory: DEFAULT_PAYLOAD_MEMORY_BYTES,
         }
     }
 
@@ -131,6 +141,16 @@ impl CudaOptions {
     #[must_use]
     pub fn with_peer_access(mut self, allowed: bool) -> Self {
         self.peer_access = allowed;
+        self
+    }
+
+    /// Says which payloads keep a copy on the GPU that sent them, for a receiver that can fetch it
+    /// from there, and how much memory all copies of a device may use, beside its quota. Payloads of
+    /// at least so many bytes are kept, none with `None`. [`DEFAULT_PAYLOADS_FROM_BYTES`] and
+    /// [`DEFAULT_PAYLOAD_MEMORY_BYTES`] if not called: chosen, not measured.
+    #[must_use]
+    pub fn with_payloads_on_device(mut self, from_bytes: Option<u32>, memory_bytes: u64) -> Self {
+        (self.payloads_from, self.payload_memory) = (from_bytes, memory_bytes);
         self
     }
 

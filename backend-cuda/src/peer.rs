@@ -150,6 +150,33 @@ impl Drop for PeerLink {
     }
 }
 
+/// The ways that a device has found; they stay enabled as long as it is open.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    known: Mutex<HashMap<(usize, usize), PeerPath>>,
+}
+
+impl Paths {
+    /// The way from one context to another. One that was not found is looked for again when it is
+    /// asked for next: a relay can have been opened meanwhile.
+    pub(crate) fn find(&self, from: &Arc<Context>, to: &Arc<Context>) -> Option<PeerPath> {
+        // A way holds its contexts, so an address stays theirs as long as the way is known.
+        let key = (Arc::as_ptr(from).addr(), Arc::as_ptr(to).addr());
+        let known = self.known.lock().get(&key).cloned();
+        if let Some(known) = known.filter(PeerPath::is_there) {
+            return Some(known);
+        }
+        let found = PEERS.path(from, to);
+        let before = match &found {
+            // Within one GPU there is nothing to hold, and nothing to remember.
+            None | Some(PeerPath::Same) => self.known.lock().remove(&key),
+            Some(path) => self.known.lock().insert(key, path.clone()),
+        };
+        drop(before); // not under the lock: it calls the driver
+        found
+    }
+}
+
 impl PeerPath {
     /// Whether the way is still there.
     pub(crate) fn is_there(&self) -> bool {
@@ -198,9 +225,9 @@ pub(crate) fn copy_state(
 
 /// Somewhere in the memory of a GPU.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    context: &'a Arc<Context>,
-    address: Address,
+pub(crate) struct Place<'a> {
+    pub(crate) context: &'a Arc<Context>,
+    pub(crate) address: Address,
 }
 
 impl Place<'_> {
@@ -214,7 +241,7 @@ impl Place<'_> {
 /// # Safety
 ///
 /// Both ranges are valid, and nobody touches them until the stream has passed the copy.
-unsafe fn copy(
+pub(crate) unsafe fn copy(
     entered: &Entered<'_>,
     stream: &Stream,
     from: Place<'_>,
@@ -244,7 +271,7 @@ unsafe fn copy(
 }
 
 /// Copies through two buffers of a relay: the source fills one while the relay empties the other.
-fn relayed(
+pub(crate) fn relayed(
     entered: &Entered<'_>,
     filling: &Stream,
     relay: &Arc<Context>,
@@ -294,7 +321,7 @@ fn relayed(
 fn of_the_pair(error: DeviceError, source: &Context, relay: &Context) -> DeviceError {
     match error {
         error if error.is_fatal() && source.health().is_working() => DeviceError::Driver {
-            message: format!("the relay, GPU {}, failed: {error}", relay.device()),
+            message: format!("the relay, {}, failed: {error}", relay.failure_domain()),
         },
         error => error,
     }

@@ -68,11 +68,9 @@ impl Batch {
             state_bytes: u64::from(STATE_WORDS) * 4,
             initial: InitialState::Zeroed,
         };
-        let step = |_| Step {
-            instance: device.create_instance(&compiled, &request).expect("there is room"),
-            inbox: Vec::new(),
-            outbox: Vec::new(),
-            outcome: StepOutcome::NotStarted,
+        let step = |_| {
+            let instance = device.create_instance(&compiled, &request).expect("there is room");
+            Step::new(instance, Vec::new(), Vec::new())
         };
         let steps = (0..kernels).map(step).collect();
         Self { device: Arc::clone(device), program, steps, number: 0 }

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::device_info::{DeviceInfo, DeviceLimits};
 use crate::error::{CompileError, DeviceError, InstanceError, StepFault, TransferError};
 use crate::health::DeviceHealth;
+use crate::message::{DevicePayload, Payload};
 use crate::program::Program;
 
 /// One open device.
@@ -78,6 +79,12 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// The device's, when the batch as a whole failed. The outcomes then say for each step whether
     /// it was not started, applied or unknown.
     fn run_batch(&self, steps: &mut [Step]) -> Result<(), DeviceError>;
+
+    /// Whether payloads that have a copy on a device may be left out of the inboxes of its steps: the
+    /// device fills them in, from the copy or from host memory ([`StepPayloads::received`]).
+    fn takes_device_payloads(&self) -> bool {
+        false
+    }
 
     /// Copies between devices of this backend without staging in host memory, where it can.
     fn peer_copy(&self) -> Option<&dyn PeerCopy>;
@@ -192,6 +199,56 @@ pub struct Step {
     pub outbox: Vec<u32>,
     /// How the step ended; [`StepOutcome::NotStarted`] before the batch.
     pub outcome: StepOutcome,
+    /// Payloads that are, or are to be, in the memory of a device.
+    pub payloads: StepPayloads,
+}
+
+impl Step {
+    /// A step that has not begun, with these boxes.
+    #[must_use]
+    pub fn new(instance: Arc<dyn KernelInstance>, inbox: Vec<u32>, outbox: Vec<u32>) -> Self {
+        let (outcome, payloads) = (StepOutcome::NotStarted, StepPayloads::default());
+        Self { instance, inbox, outbox, outcome, payloads }
+    }
+}
+
+/// Payloads of a step in the memory of a device.
+#[derive(Debug, Default)]
+pub struct StepPayloads {
+    /// Messages of the inbox whose payload words are still zero there. Only a device that
+    /// [takes them](Device::takes_device_payloads) meets any, and fills them in.
+    pub received: Vec<ReceivedPayload>,
+    /// Copies that the device keeps of what the step sent, with the slots of the outbox. The outbox
+    /// has the bytes all the same.
+    pub kept: Vec<(u32, Arc<dyn DevicePayload>)>,
+}
+
+/// A payload that a device fills in.
+#[derive(Debug)]
+pub struct ReceivedPayload {
+    /// Which message of the inbox, from 0.
+    pub message: u32,
+    /// The payload.
+    pub payload: Payload,
+    /// How the bytes came; set by the device when the step was applied.
+    pub way: Option<PayloadWay>,
+}
+
+/// How the bytes of a payload came into a device's memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PayloadWay {
+    /// From the memory of the same card.
+    SameDevice,
+    /// From the memory of another device to this one's.
+    Direct,
+    /// From device to device through a third one.
+    Relayed {
+        /// The failure domain of the relay, as its [`DeviceInfo`] has it.
+        relay: String,
+    },
+    /// From host memory.
+    Host,
 }
 
 /// How a step ended.

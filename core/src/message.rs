@@ -1,5 +1,7 @@
 //! What travels: a payload, a tag, and the number that its channel gave it.
 
+use std::any::Any;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::id::ChannelId;
@@ -8,9 +10,20 @@ use crate::id::ChannelId;
 pub const INLINE_BYTES: usize = 32;
 
 /// The bytes of a message: inline when small, else shared and never copied on one host.
+///
+/// A payload that a device sent may have a copy in that device's memory, so that another device can
+/// fetch it from there. The bytes in host memory are always there too: a message is not lost with the
+/// device that sent it.
 #[derive(Clone)]
 pub struct Payload {
     bytes: Bytes,
+    on_device: Option<Arc<dyn DevicePayload>>,
+}
+
+/// The bytes of a payload in the memory of a device. Whoever holds it keeps the memory.
+pub trait DevicePayload: Send + Sync + fmt::Debug {
+    /// For the backend that made it.
+    fn as_any(&self) -> &dyn Any;
 }
 
 #[derive(Clone)]
@@ -60,36 +73,53 @@ impl Payload {
         words
     }
 
+    /// The same payload, of which a device has a copy.
+    #[must_use]
+    pub fn with_copy_on_device(mut self, copy: Arc<dyn DevicePayload>) -> Self {
+        self.on_device = Some(copy);
+        self
+    }
+
+    /// The copy in the memory of a device, where there is one.
+    #[must_use]
+    pub fn on_device(&self) -> Option<&Arc<dyn DevicePayload>> {
+        self.on_device.as_ref()
+    }
+
+    fn shared(bytes: Arc<[u8]>) -> Self {
+        Self { bytes: Bytes::Shared(bytes), on_device: None }
+    }
+
     fn inline(bytes: &[u8]) -> Option<Self> {
         let length = u8::try_from(bytes.len()).ok()?;
         let mut inline = [0; INLINE_BYTES];
         inline.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self { bytes: Bytes::Inline { length, bytes: inline } })
+        Some(Self { bytes: Bytes::Inline { length, bytes: inline }, on_device: None })
     }
 }
 
 impl Default for Payload {
     fn default() -> Self {
-        Self { bytes: Bytes::Inline { length: 0, bytes: [0; INLINE_BYTES] } }
+        Self { bytes: Bytes::Inline { length: 0, bytes: [0; INLINE_BYTES] }, on_device: None }
     }
 }
 
 impl From<&[u8]> for Payload {
     fn from(bytes: &[u8]) -> Self {
-        Self::inline(bytes).unwrap_or_else(|| Self { bytes: Bytes::Shared(bytes.into()) })
+        Self::inline(bytes).unwrap_or_else(|| Self::shared(bytes.into()))
     }
 }
 
 impl From<Vec<u8>> for Payload {
     fn from(bytes: Vec<u8>) -> Self {
-        Self::inline(&bytes).unwrap_or_else(|| Self { bytes: Bytes::Shared(bytes.into()) })
+        Self::inline(&bytes).unwrap_or_else(|| Self::shared(bytes.into()))
     }
 }
 
 /// Shares the bytes whatever their number: nothing is copied.
 impl From<Arc<[u8]>> for Payload {
     fn from(bytes: Arc<[u8]>) -> Self {
-        Self { bytes: Bytes::Shared(bytes) }
+        Self::shared(bytes)
     }
 }
 
@@ -102,8 +132,8 @@ impl PartialEq for Payload {
 impl Eq for Payload {}
 
 /// Prints the length, not the content.
-impl std::fmt::Debug for Payload {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Payload {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} bytes", self.len())
     }
 }

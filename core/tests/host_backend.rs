@@ -45,7 +45,7 @@ fn step(program: &Program, instance: &Arc<dyn KernelInstance>) -> Step {
     inbox::begin(&mut inbox, program.inbox_slot_words(), 1, true);
     outbox::begin(&mut outbox, program);
     let instance = Arc::clone(instance);
-    Step { instance, inbox, outbox, outcome: StepOutcome::NotStarted }
+    Step::new(instance, inbox, outbox)
 }
 
 fn first_word(instance: &Arc<dyn KernelInstance>) -> u32 {

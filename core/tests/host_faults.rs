@@ -36,7 +36,7 @@ fn step(instance: &Arc<dyn KernelInstance>) -> Step {
     inbox::begin(&mut inbox, program.inbox_slot_words(), 1, true);
     outbox::begin(&mut outbox, program);
     let instance = Arc::clone(instance);
-    Step { instance, inbox, outbox, outcome: StepOutcome::NotStarted }
+    Step::new(instance, inbox, outbox)
 }
 
 fn read_all(instance: &dyn KernelInstance) -> Result<Vec<u8>, TransferError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Planned, threads_of};
+use super::plan::{Planned, threads_of};
 use crate::module::Function;
 use crate::prelude::KERNEL_BYTES;
 

@@ -36,8 +36,7 @@ impl Counter {
         let (mut inbox, mut outbox) = (Vec::new(), Vec::new());
         inbox::begin(&mut inbox, self.program.inbox_slot_words(), 1, true);
         outbox::begin(&mut outbox, &self.program);
-        let (instance, outcome) = (Arc::clone(&self.instance), StepOutcome::NotStarted);
-        let mut steps = [Step { instance, inbox, outbox, outcome }];
+        let mut steps = [Step::new(Arc::clone(&self.instance), inbox, outbox)];
         let result = run(&self.device.core, &self.buffers, &mut steps);
         (result, steps[0].outcome.clone())
     }

@@ -75,7 +75,7 @@ impl Kernel {
         inbox::begin(&mut inbox, self.program.inbox_slot_words(), self.steps, true);
         outbox::begin(&mut outbox, &self.program);
         let instance = Arc::clone(&self.instance);
-        Step { instance, inbox, outbox, outcome: StepOutcome::NotStarted }
+        Step::new(instance, inbox, outbox)
     }
 
     pub(crate) fn run(&mut self, device: &dyn Device) -> Result<StepOutput, StepFault> {

@@ -188,8 +188,7 @@ fn step(kernel: &Kernel, instance: Arc<dyn KernelInstance>, round: usize) -> Ste
     // Slot contents are not cleared between steps, so a kernel may find anything there.
     let mut outbox_words = vec![0xdead_beef; program.outbox_words()];
     outbox::begin(&mut outbox_words, program);
-    let outcome = StepOutcome::NotStarted;
-    Step { instance, inbox: inbox_words, outbox: outbox_words, outcome }
+    Step::new(instance, inbox_words, outbox_words)
 }
 
 fn ending(program: &Program, step: &Step) -> Ending {

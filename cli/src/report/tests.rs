@@ -34,7 +34,10 @@ fn only_channels_with_something_wrong_are_named() {
         dead_lettered: 0,
         lost,
         same_device: 0,
+        direct_p2p: 0,
+        multi_hop: 0,
         host_mediated: 9,
+        relays: Vec::new(),
     };
     let failures = message_failures(&[ledger(0, 0), ledger(1, 0), ledger(0, 2)]);
     assert_eq!(

@@ -18,15 +18,32 @@ pub fn begin(words: &mut Vec<u32>, slot_words: usize, step_number: u64, started:
 ///
 /// When the payload exceeds the slot: channels are checked when they are bound.
 pub fn push(words: &mut Vec<u32>, in_port: u32, tag: u32, channel_low: u32, payload: &[u8]) {
+    let start = words.len();
+    push_without_payload(words, in_port, tag, channel_low, payload.len());
+    bytes_to_words(payload, &mut words[start + SLOT_HEADER_WORDS..]);
+}
+
+/// Appends one message whose payload words stay zero, for whoever fills them in later.
+///
+/// # Panics
+///
+/// When the payload exceeds the slot: channels are checked when they are bound.
+pub fn push_without_payload(
+    words: &mut Vec<u32>,
+    in_port: u32,
+    tag: u32,
+    channel_low: u32,
+    length_bytes: usize,
+) {
     let slot_words = words[1] as usize;
+    assert!(length_bytes.div_ceil(4) + SLOT_HEADER_WORDS <= slot_words, "a payload fits its slot");
     let start = words.len();
     words.resize(start + slot_words, 0);
     let slot = &mut words[start..];
     slot[0] = in_port;
     slot[1] = tag;
-    slot[2] = u32::try_from(payload.len()).expect("a payload fits its slot");
+    slot[2] = u32::try_from(length_bytes).expect("a payload fits its slot");
     slot[3] = channel_low;
-    bytes_to_words(payload, &mut slot[SLOT_HEADER_WORDS..]);
     words[0] += 1;
 }
 

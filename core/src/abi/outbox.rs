@@ -55,8 +55,9 @@ impl<'a> OutboxWriter<'a> {
     }
 }
 
-/// One message that a step sent, checked against the program's ports.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One message that a step sent, checked against the program's ports. Slots are taken in any order
+/// and mean nothing, so two messages are equal whatever slots they were in.
+#[derive(Clone, Debug)]
 pub struct SentMessage {
     /// Index of the out-port.
     pub port: u32,
@@ -66,7 +67,18 @@ pub struct SentMessage {
     pub tag: u32,
     /// The payload.
     pub payload: Vec<u8>,
+    /// The outbox slot that it was in.
+    pub slot: u32,
 }
+
+impl PartialEq for SentMessage {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |sent: &Self| (sent.port, sent.key, sent.tag);
+        parts(self) == parts(other) && self.payload == other.payload
+    }
+}
+
+impl Eq for SentMessage {}
 
 /// What a step left in its outbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,7 +144,7 @@ fn read_slot(index: u32, slot: &[u32], program: &Program) -> Result<SentMessage,
     }
     let mut payload = vec![0; length_bytes as usize];
     words_to_bytes(&slot[SLOT_HEADER_WORDS..], &mut payload);
-    Ok(SentMessage { port, key, tag, payload })
+    Ok(SentMessage { port, key, tag, payload, slot: index })
 }
 
 fn malformed(slot: u32, reason: String) -> StepFault {

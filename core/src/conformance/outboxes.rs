@@ -96,5 +96,5 @@ fn order(command: Command, first: u32, second: u32) -> Incoming {
 }
 
 fn sent(port: u32, key: u32) -> SentMessage {
-    SentMessage { port, key, tag: key ^ 0x55, payload: to_bytes(&[key * 7]) }
+    SentMessage { port, key, tag: key ^ 0x55, payload: to_bytes(&[key * 7]), slot: 0 }
 }

@@ -123,12 +123,7 @@ impl Kernel {
         // Slot contents are not cleared between steps, so a kernel may find anything there.
         let mut outbox_words = vec![0xdead_beef; self.program.outbox_words()];
         outbox::begin(&mut outbox_words, &self.program);
-        Step {
-            instance: Arc::clone(&self.instance),
-            inbox: inbox_words,
-            outbox: outbox_words,
-            outcome: StepOutcome::NotStarted,
-        }
+        Step::new(Arc::clone(&self.instance), inbox_words, outbox_words)
     }
 
     /// Runs one step alone and says how it ended.

@@ -48,6 +48,7 @@ impl FaultyDevice {
                 inbox: mem::take(&mut step.inbox),
                 outbox: mem::take(&mut step.outbox),
                 outcome: step.outcome.clone(),
+                payloads: mem::take(&mut step.payloads),
             })
             .collect();
         let result = self.inner.run_batch(&mut inner_steps);
@@ -55,6 +56,7 @@ impl FaultyDevice {
             step.inbox = inner.inbox;
             step.outbox = inner.outbox;
             step.outcome = inner.outcome;
+            step.payloads = inner.payloads;
         }
         result
     }
@@ -112,6 +114,10 @@ impl Device for FaultyDevice {
             }
         }
         reported
+    }
+
+    fn takes_device_payloads(&self) -> bool {
+        self.inner.takes_device_payloads()
     }
 
     fn peer_copy(&self) -> Option<&dyn PeerCopy> {

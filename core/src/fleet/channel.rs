@@ -65,7 +65,11 @@ pub(crate) struct Channel {
     /// Dead letters that came and were never consumed.
     discarded: AtomicU64,
     same_device: AtomicU64,
+    direct_p2p: AtomicU64,
+    multi_hop: AtomicU64,
     host_mediated: AtomicU64,
+    /// Devices that messages passed through.
+    relays: Mutex<BTreeSet<usize>>,
     receiver: Mutex<ReceiverLedger>,
 }
 
@@ -90,7 +94,10 @@ impl Channel {
             refused: AtomicU64::new(0),
             discarded: AtomicU64::new(0),
             same_device: AtomicU64::new(0),
+            direct_p2p: AtomicU64::new(0),
+            multi_hop: AtomicU64::new(0),
             host_mediated: AtomicU64::new(0),
+            relays: Mutex::default(),
             receiver: Mutex::new(ReceiverLedger {
                 next: 1,
                 missing: BTreeSet::new(),
@@ -142,6 +149,11 @@ impl Channel {
     pub(crate) fn note_route(&self, decision: RoutingDecision) {
         match decision {
             RoutingDecision::SameDevice => &self.same_device,
+            RoutingDecision::DirectP2P => &self.direct_p2p,
+            RoutingDecision::MultiHop { relay } => {
+                self.relays.lock().extend(relay);
+                &self.multi_hop
+            }
             RoutingDecision::HostMediated => &self.host_mediated,
         }
         .fetch_add(1, Ordering::Relaxed);
@@ -166,7 +178,10 @@ impl Channel {
             dead_lettered: refused + discarded,
             lost: sent.saturating_sub(receiver.arrived + pending + refused),
             same_device: self.same_device.load(Ordering::Relaxed),
+            direct_p2p: self.direct_p2p.load(Ordering::Relaxed),
+            multi_hop: self.multi_hop.load(Ordering::Relaxed),
             host_mediated: self.host_mediated.load(Ordering::Relaxed),
+            relays: self.relays.lock().iter().copied().collect(),
         }
     }
 }
@@ -197,10 +212,16 @@ pub struct ChannelLedger {
     pub dead_lettered: u64,
     /// Messages that were sent and are nowhere.
     pub lost: u64,
-    /// Messages that stayed on one host device.
+    /// Messages that stayed in the memory of one device.
     pub same_device: u64,
+    /// Messages that one device read from another's memory.
+    pub direct_p2p: u64,
+    /// Messages that went from device to device through a third one.
+    pub multi_hop: u64,
     /// Messages that went through host memory.
     pub host_mediated: u64,
+    /// Indices of the devices in the middle of the multi-hop ways.
+    pub relays: Vec<usize>,
 }
 
 #[cfg(test)]

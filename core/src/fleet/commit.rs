@@ -5,13 +5,15 @@ use std::sync::atomic::Ordering;
 
 use super::kernel::{KernelCell, KernelPhase, RunState};
 use super::mailbox::{Parcel, Waiters};
+use super::router::RoutingDecision;
 use super::runtime::Runtime;
 use super::worker::DeviceRuntime;
 use crate::abi::outbox::{SentMessage, StepOutput};
 use crate::abi::{inbox, outbox};
-use crate::device::{Step, StepOutcome};
+use crate::device::{PayloadWay, ReceivedPayload, Step, StepOutcome, StepPayloads};
+use crate::device_info::DeviceInfo;
 use crate::error::{DeviceError, StepFault};
-use crate::message::Message;
+use crate::message::{DevicePayload, Message, Payload};
 
 /// How often a step that a device did not start is tried before its kernel is stopped.
 const MOST_ATTEMPTS: u32 = 3;
@@ -50,19 +52,15 @@ impl Runtime {
         run.asked = std::mem::take(&mut run.again);
         let (mut inbox, mut outbox) = spare.pop().unwrap_or_default();
         inbox::begin(&mut inbox, cell.program.inbox_slot_words(), run.step_number, run.asked);
-        for parcel in &parcels {
-            let channel = &parcel.channel;
-            let payload = parcel.message.payload.as_bytes();
-            let tag = parcel.message.tag;
-            inbox::push(&mut inbox, channel.to.in_port, tag, channel.id.low_word(), payload);
-        }
+        let received = fill_inbox(device, &parcels, &mut inbox);
         outbox::begin(&mut outbox, &cell.program);
         run.in_flight = parcels;
         run.phase = KernelPhase::Running;
         let instance = Arc::clone(&run.home.instance);
         self.settle(cell, &mut run);
         drop(run);
-        let step = Step { instance, inbox, outbox, outcome: StepOutcome::NotStarted };
+        let mut step = Step::new(instance, inbox, outbox);
+        step.payloads.received = received;
         Some((Ticket { cell: Arc::clone(cell), waiters }, step))
     }
 
@@ -81,7 +79,7 @@ impl Runtime {
                 self.lose_kernel(cell, device.index, &cause);
             }
             StepOutcome::Applied => match outbox::read(&step.outbox, &cell.program) {
-                Ok(output) => self.commit(device, cell, output),
+                Ok(output) => self.commit(device, cell, output, &step.payloads),
                 Err(fault) => self.fail_kernel(cell, fault),
             },
             StepOutcome::Faulted(fault) => self.fail_kernel(cell, fault.clone()),
@@ -95,16 +93,27 @@ impl Runtime {
     }
 
     /// Releases the inbox and makes the outbox the kernel's pending output, in one action.
-    fn commit(&self, device: &DeviceRuntime, cell: &Arc<KernelCell>, output: StepOutput) {
+    fn commit(
+        &self,
+        device: &DeviceRuntime,
+        cell: &Arc<KernelCell>,
+        output: StepOutput,
+        payloads: &StepPayloads,
+    ) {
+        let ways = self.ways(payloads);
         let mut run = cell.run.lock();
         if run.phase != KernelPhase::Running {
             return; // lost while the step ran: its messages are back in the mailbox
         }
-        for parcel in run.in_flight.drain(..) {
+        for (message, parcel) in (0..).zip(run.in_flight.drain(..)) {
             parcel.channel.note_delivered();
+            if parcel.message.payload.on_device().is_some() {
+                let way = ways.iter().find(|(received, _)| *received == message);
+                parcel.channel.note_route(way.map_or(RoutingDecision::HostMediated, |way| way.1));
+            }
         }
         run.asked = false;
-        let unbound = number(cell, &mut run, output.messages);
+        let unbound = number(cell, &mut run, output.messages, &payloads.kept);
         run.again |= output.run_again;
         run.attempts = 0;
         cell.retries.store(false, Ordering::Relaxed);
@@ -121,6 +130,26 @@ impl Runtime {
         if delivers {
             self.deliver_pending(cell);
         }
+    }
+
+    /// How the payloads came that the device filled in, as routes between devices of the fleet.
+    fn ways(&self, payloads: &StepPayloads) -> Vec<(u32, RoutingDecision)> {
+        let decision = |received: &ReceivedPayload| match &received.way {
+            Some(PayloadWay::SameDevice) => RoutingDecision::SameDevice,
+            Some(PayloadWay::Direct) => RoutingDecision::DirectP2P,
+            Some(PayloadWay::Relayed { relay }) => {
+                RoutingDecision::MultiHop { relay: self.device_in_domain(relay) }
+            }
+            Some(PayloadWay::Host) | None => RoutingDecision::HostMediated,
+        };
+        payloads.received.iter().map(|received| (received.message, decision(received))).collect()
+    }
+
+    /// The first device of a failure domain.
+    fn device_in_domain(&self, domain: &str) -> Option<usize> {
+        let devices = self.all_devices().into_iter();
+        let is_in = |info: &DeviceInfo| info.failure_domain.as_deref() == Some(domain);
+        devices.filter(|device| is_in(device.device.info())).map(|device| device.index).next()
     }
 
     /// Returns a step that did not begin to where it was, to be tried again in a batch of its own,
@@ -147,18 +176,52 @@ impl Runtime {
     }
 }
 
+/// Writes the messages of a step. Payloads that are on a device are left out where the step's device
+/// fills them in.
+fn fill_inbox(
+    device: &DeviceRuntime,
+    parcels: &[Parcel],
+    inbox: &mut Vec<u32>,
+) -> Vec<ReceivedPayload> {
+    let takes_device_payloads = device.device.takes_device_payloads();
+    let mut received = Vec::new();
+    for (message, parcel) in (0..).zip(parcels) {
+        let (channel, tag) = (&parcel.channel, parcel.message.tag);
+        let (port, low_word) = (channel.to.in_port, channel.id.low_word());
+        let payload = &parcel.message.payload;
+        if takes_device_payloads && payload.on_device().is_some() {
+            inbox::push_without_payload(inbox, port, tag, low_word, payload.len());
+            received.push(ReceivedPayload { message, payload: payload.clone(), way: None });
+        } else {
+            inbox::push(inbox, port, tag, low_word, payload.as_bytes());
+        }
+    }
+    received
+}
+
 /// Numbers what a step sent and appends it to the pending output. Returns what was sent on ports
 /// that are bound to no channel.
-fn number(cell: &KernelCell, run: &mut RunState, sent: Vec<SentMessage>) -> Vec<SentMessage> {
+fn number(
+    cell: &KernelCell,
+    run: &mut RunState,
+    sent: Vec<SentMessage>,
+    kept: &[(u32, Arc<dyn DevicePayload>)],
+) -> Vec<SentMessage> {
     let outputs = cell.outputs.read();
     let mut unbound = Vec::new();
     for message in sent {
         match &outputs[message.port as usize] {
-            Some(channel) => run.pending.push_back(Parcel {
-                sequence: channel.next_sequence(),
-                channel: Arc::clone(channel),
-                message: Message::new(message.tag, message.payload),
-            }),
+            Some(channel) => {
+                let mut payload = Payload::from(message.payload);
+                if let Some((_, copy)) = kept.iter().find(|(slot, _)| *slot == message.slot) {
+                    payload = payload.with_copy_on_device(Arc::clone(copy));
+                }
+                run.pending.push_back(Parcel {
+                    sequence: channel.next_sequence(),
+                    channel: Arc::clone(channel),
+                    message: Message::new(message.tag, payload),
+                });
+            }
             None => unbound.push(message),
         }
     }

@@ -20,8 +20,16 @@ use crate::id::ChannelId;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RoutingDecision {
-    /// Between kernels of one host device: the bytes did not leave its memory.
+    /// Between kernels of one device: the bytes did not leave its memory.
     SameDevice,
+    /// From the memory of one device straight into another's. The bytes went to host memory besides,
+    /// where they outlive the device that sent them.
+    DirectP2P,
+    /// From device to device through a third one; and to host memory, as above.
+    MultiHop {
+        /// The index of the device in the middle; `None` when it is not of this fleet.
+        relay: Option<usize>,
+    },
     /// Through host memory: out of one device's memory, into another's.
     HostMediated,
 }
@@ -87,9 +95,13 @@ impl Runtime {
         from: &DeviceRuntime,
     ) -> Option<Parcel> {
         let channel = Arc::clone(&parcel.channel);
+        // What is on a device takes its way when the receiver's step begins.
+        let is_on_device = parcel.message.payload.on_device().is_some();
         match channel.to.mailbox.push(parcel, sender) {
             Ok(waiters) => {
-                note_route(&channel, from);
+                if !is_on_device || channel.to.kernel.is_none() {
+                    note_route(&channel, from);
+                }
                 self.wake(waiters);
                 self.wake_receiver(&channel);
                 None
