@@ -17,7 +17,6 @@ pub const INLINE_BYTES: usize = 32;
 #[derive(Clone)]
 pub struct Payload {
     bytes: Bytes,
-    on_device: Option<Arc<dyn DevicePayload>>,
 }
 
 /// The bytes of a payload in the memory of a device. Whoever holds it keeps the memory.
@@ -29,7 +28,7 @@ pub trait DevicePayload: Send + Sync + fmt::Debug {
 #[derive(Clone)]
 enum Bytes {
     Inline { length: u8, bytes: [u8; INLINE_BYTES] },
-    Shared(Arc<[u8]>),
+    Shared(Arc<[u8]>, Option<Arc<dyn DevicePayload>>),
 }
 
 impl Payload {
@@ -38,7 +37,7 @@ impl Payload {
     pub fn as_bytes(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Inline { length, bytes } => &bytes[..usize::from(*length)],
-            Bytes::Shared(bytes) => bytes,
+            Bytes::Shared(bytes, _) => bytes,
         }
     }
 
@@ -47,7 +46,7 @@ impl Payload {
     pub fn len(&self) -> usize {
         match &self.bytes {
             Bytes::Inline { length, .. } => usize::from(*length),
-            Bytes::Shared(bytes) => bytes.len(),
+            Bytes::Shared(bytes, _) => bytes.len(),
         }
     }
 
@@ -73,34 +72,40 @@ impl Payload {
         words
     }
 
-    /// The same payload, of which a device has a copy.
+    /// The same payload, of which a device has a copy. A payload that travels inside its message has
+    /// no use for one.
     #[must_use]
     pub fn with_copy_on_device(mut self, copy: Arc<dyn DevicePayload>) -> Self {
-        self.on_device = Some(copy);
+        if let Bytes::Shared(_, on_device) = &mut self.bytes {
+            *on_device = Some(copy);
+        }
         self
     }
 
     /// The copy in the memory of a device, where there is one.
     #[must_use]
     pub fn on_device(&self) -> Option<&Arc<dyn DevicePayload>> {
-        self.on_device.as_ref()
+        match &self.bytes {
+            Bytes::Inline { .. } => None,
+            Bytes::Shared(_, on_device) => on_device.as_ref(),
+        }
     }
 
     fn shared(bytes: Arc<[u8]>) -> Self {
-        Self { bytes: Bytes::Shared(bytes), on_device: None }
+        Self { bytes: Bytes::Shared(bytes, None) }
     }
 
     fn inline(bytes: &[u8]) -> Option<Self> {
         let length = u8::try_from(bytes.len()).ok()?;
         let mut inline = [0; INLINE_BYTES];
         inline.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(Self { bytes: Bytes::Inline { length, bytes: inline }, on_device: None })
+        Some(Self { bytes: Bytes::Inline { length, bytes: inline } })
     }
 }
 
 impl Default for Payload {
     fn default() -> Self {
-        Self { bytes: Bytes::Inline { length: 0, bytes: [0; INLINE_BYTES] }, on_device: None }
+        Self { bytes: Bytes::Inline { length: 0, bytes: [0; INLINE_BYTES] } }
     }
 }
 
