@@ -3,8 +3,20 @@
 use std::path::Path;
 
 use crate::command::Command;
+use crate::metadata::Metadata;
+use packages::Packages;
 
+mod nvidia;
+mod packages;
 mod vulkan;
+
+/// What the set-up found.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) runner: Runner,
+    /// Variables with which the tests find what was set up.
+    pub(crate) environment: Vec<(&'static str, String)>,
+}
 
 /// Which program runs the tests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,16 +27,23 @@ pub(crate) enum Runner {
     Libtest,
 }
 
-/// Sees to the tool chain's components and chooses the test runner.
-pub(crate) fn run(root: &Path) -> Result<Runner, String> {
+/// Sees to the tool chain's components, drivers and compilers, and chooses the test runner.
+pub(crate) fn run(root: &Path) -> Result<Ready, String> {
     require_component(root, "fmt", "rustfmt")?;
     require_component(root, "clippy", "clippy")?;
-    vulkan::run(root);
+    let mut packages = Packages::new(root);
+    vulkan::run(&mut packages);
+    let metadata = Metadata::read(root)?;
+    let environment = nvidia::run(root, metadata.target_directory(), &mut packages);
+    Ok(Ready { runner: runner(root), environment })
+}
+
+fn runner(root: &Path) -> Runner {
     if Command::cargo(&["nextest", "--version"], root).succeeds() {
-        return Ok(Runner::Nextest);
+        return Runner::Nextest;
     }
     println!("cargo-nextest is not installed: the tests run with cargo test, without a time limit");
-    Ok(Runner::Libtest)
+    Runner::Libtest
 }
 
 fn require_component(root: &Path, subcommand: &str, component: &str) -> Result<(), String> {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::command::Command;
 use crate::metadata::Metadata;
-use crate::set_up::{self, Runner};
+use crate::set_up::{self, Ready, Runner};
 use crate::tally::Tally;
 use crate::{demo, tidy};
 
@@ -35,8 +35,7 @@ enum Check {
 pub(crate) fn run(root: &Path) -> Result<(), String> {
     let start = Instant::now();
     println!("[set-up]");
-    let runner = set_up::run(root)?;
-    let steps = steps(root, runner);
+    let steps = steps(root, &set_up::run(root)?);
     let mut tally = Tally::default();
     for (index, step) in steps.iter().enumerate() {
         let title = format!("[{}/{}] {}", index + 1, steps.len(), step.name);
@@ -70,7 +69,7 @@ impl Step {
     }
 }
 
-fn steps(root: &Path, runner: Runner) -> Vec<Step> {
+fn steps(root: &Path, ready: &Ready) -> Vec<Step> {
     let all = ["--workspace", "--all-features"];
     let step = |name, check, arguments: &[&[&str]]| {
         let command = Command::cargo(&arguments.concat(), root);
@@ -79,13 +78,18 @@ fn steps(root: &Path, runner: Runner) -> Vec<Step> {
     let mut documentation =
         step("documentation", Check::Succeeds, &[&["doc"], &all, &["--no-deps"]]);
     documentation.command = documentation.command.with("RUSTDOCFLAGS", "-D warnings");
+    let mut all_tests =
+        step("tests", Check::Tests, &[tests(ready.runner), &all, &["--no-fail-fast"]]);
+    for (name, value) in &ready.environment {
+        all_tests.command = all_tests.command.with(name, value);
+    }
     let strict = ["--all-targets", "--", "-D", "warnings"];
     vec![
         step("format", Check::Succeeds, &[&["fmt", "--all", "--check"]]),
         step("clippy", Check::Succeeds, &[&["clippy"], &all, &strict]),
         step("tidy", Check::Tidy, &[&["xtask", "tidy"]]),
         documentation,
-        step("tests", Check::Tests, &[tests(runner), &all, &["--no-fail-fast"]]),
+        all_tests,
         step("doctests", Check::Tests, &[&["test", "--doc"], &all, &["--no-fail-fast"]]),
         Step { name: "demo", command: demo::command(root), check: Check::Demo },
     ]

@@ -7,7 +7,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::command::Command;
+use super::packages::Packages;
 
 #[cfg(test)]
 mod tests;
@@ -64,12 +64,11 @@ enum Presence {
 }
 
 /// Sees to the drivers. Never fails: a machine without them can run every other test.
-pub(super) fn run(root: &Path) {
+pub(super) fn run(packages: &mut Packages<'_>) {
     if !cfg!(target_os = "linux") {
         return; // elsewhere drivers come with the system
     }
     let presence = |driver: &Driver| driver.presence(|name| env::var_os(name));
-    let mut is_updated = false;
     for driver in &DRIVERS {
         let Driver { name, package, skipped, .. } = driver;
         match presence(driver) {
@@ -79,7 +78,7 @@ pub(super) fn run(root: &Path) {
             }
             Presence::Missing => {
                 println!("{name} is missing");
-                let installed = install(package, root, &mut is_updated);
+                let installed = packages.install(package);
                 if presence(driver) != Presence::Found {
                     let reason = installed.err();
                     let reason = reason.unwrap_or_else(|| "it brings no driver here".to_owned());
@@ -110,21 +109,4 @@ impl Driver {
             is_json && file.to_string_lossy().starts_with(self.manifest)
         })
     }
-}
-
-/// Installs a Debian package where that can be done without asking anybody.
-fn install(package: &str, root: &Path, is_updated: &mut bool) -> Result<(), String> {
-    let apt = |arguments: &[&str]| {
-        Command::new("apt-get", arguments, root).with("DEBIAN_FRONTEND", "noninteractive")
-    };
-    let wanted = apt(&["install", "-y", "-qq", "--no-install-recommends", package]);
-    let is_root = Command::new("id", &["-u"], root).output().is_ok_and(|id| id.trim() == "0");
-    if !is_root || !apt(&["--version"]).succeeds() {
-        return Err(format!("install it as root, on Debian with `{wanted}`"));
-    }
-    if !*is_updated {
-        apt(&["update", "-qq"]).run()?;
-        *is_updated = true;
-    }
-    wanted.run()
 }
