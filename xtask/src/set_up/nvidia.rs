@@ -116,8 +116,8 @@ fn environment(folder: &Path) -> Environment {
 /// cut off is done again.
 fn fetch(root: &Path, folder: &Path, packages: &mut Packages<'_>) -> Result<(), String> {
     packages.provide("python3-pip", &Command::new("python3", &["-m", "pip", "--version"], root))?;
-    let parts = folder.with_extension("parts");
-    let new = folder.with_extension("new");
+    let [parts, new] =
+        ["parts", "new"].map(|what| folder.with_file_name(format!("{VERSION}-{what}")));
     for old in [&parts, &new, &folder.to_path_buf()] {
         remove(old)?;
     }
