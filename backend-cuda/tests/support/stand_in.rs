@@ -114,9 +114,13 @@ impl StandIn {
         unsafe { count.expect("the stand-in counts")(text.as_ptr()) }
     }
 
-    fn driver(&self) -> Library {
-        // SAFETY: the library was compiled here and has no initialisers.
-        unsafe { Library::new(self.folder.join("libcuda.so")) }.expect("the stand-in is there")
+    /// The driver, which stays loaded: what it knows would go with it.
+    fn driver(&self) -> &'static Library {
+        static LOADED: OnceLock<Library> = OnceLock::new();
+        LOADED.get_or_init(|| {
+            // SAFETY: the library was compiled here and has no initialisers.
+            unsafe { Library::new(self.folder.join("libcuda.so")) }.expect("the stand-in is there")
+        })
     }
 }
 
