@@ -1,10 +1,21 @@
 //! Memory of devices and page-locked memory of the host: both are memory of this process, and each
 //! range that is named must lie in one allocation of the right kind.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
+use std::ptr;
 
 use crate::{Code, INVALID_VALUE, OUT_OF_MEMORY, context, driver, state, stream};
+
+unsafe extern "C" {
+    fn mmap(
+        at: *mut c_void, bytes: usize, protection: c_int, flags: c_int, file: c_int, offset: i64,
+    ) -> *mut c_void;
+    fn munmap(at: *mut c_void, bytes: usize) -> c_int;
+}
+
+const READ_WRITE: c_int = 3;
+/// Private, of no file, and taken from the system only where it is touched.
+const PRIVATE_ANONYMOUS_NORESERVE: c_int = 0x02 | 0x20 | 0x4000;
 
 pub struct Allocation {
     /// `None` for memory of the host.
@@ -19,19 +30,17 @@ unsafe impl Send for Allocation {}
 
 impl Allocation {
     fn new(device: Option<usize>, context: usize, bytes: usize) -> Option<Self> {
-        let pointer = unsafe { alloc_zeroed(Self::layout(bytes)?) };
-        let new = Self { device, context, bytes, pointer };
+        let flags = PRIVATE_ANONYMOUS_NORESERVE;
+        let mapped = unsafe { mmap(ptr::null_mut(), bytes.max(1), READ_WRITE, flags, -1, 0) };
+        if mapped.addr() == usize::MAX {
+            return None;
+        }
+        let new = Self { device, context, bytes, pointer: mapped.cast() };
         // Fresh memory of a device holds anything; nobody may count on zeros.
-        (!pointer.is_null()).then(|| {
-            if device.is_some() && bytes <= 1 << 24 {
-                new.overwrite(0xa5);
-            }
-            new
-        })
-    }
-
-    fn layout(bytes: usize) -> Option<Layout> {
-        Layout::from_size_align(bytes.max(1), 256).ok()
+        if device.is_some() && bytes <= 1 << 24 {
+            new.overwrite(0xa5);
+        }
+        Some(new)
     }
 
     pub fn overwrite(&self, byte: u8) {
@@ -41,9 +50,7 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        if let Some(layout) = Self::layout(self.bytes) {
-            unsafe { dealloc(self.pointer, layout) };
-        }
+        unsafe { munmap(self.pointer.cast(), self.bytes.max(1)) };
     }
 }
 
