@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use crate::{
-    Code, INVALID_CONTEXT, PEER_ACCESS_UNSUPPORTED, PEER_ALREADY_ENABLED, PEER_NOT_ENABLED, driver,
-    state,
+    Code, INVALID_CONTEXT, PEER_ACCESS_UNSUPPORTED, PEER_ALREADY_ENABLED, PEER_NOT_ENABLED, SUCCESS,
+    driver, faults, state,
 };
 
 thread_local! {
@@ -17,16 +17,32 @@ pub fn current() -> Result<usize, Code> {
     state::lock().context(context)
 }
 
-/// An injected error of the context stays. Where none is current the call was about to change that,
-/// and every context has the error.
-pub fn make_current_sticky(code: Code) {
-    let context = CURRENT.with_borrow(|stack| stack.last().copied());
+/// The context that is current on this thread.
+pub fn top() -> Option<u64> {
+    CURRENT.with_borrow(|stack| stack.last().copied())
+}
+
+/// An injected error of a context stays.
+pub fn make_sticky(context: u64, code: Code) {
     let mut state = state::lock();
     for device in 0..state.devices.len() {
-        if context.is_none_or(|context| context == state::context_of(device)) {
+        if context == state::context_of(device) {
             state.devices[device].sticky = Some(code);
         }
     }
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuCtxPushCurrent_v2(context: u64) -> Code {
+    if let Some(code) = faults::called_in("cuCtxPushCurrent_v2", Some(context)) {
+        return code;
+    }
+    // A context with a sticky error can be pushed; the error comes from what is called in it.
+    if state::lock().context(context) == Err(INVALID_CONTEXT) {
+        return INVALID_CONTEXT;
+    }
+    CURRENT.with_borrow_mut(|stack| stack.push(context));
+    SUCCESS
 }
 
 fn release_all(device: usize) {
@@ -80,14 +96,6 @@ driver! {
     fn cuDevicePrimaryCtxReset_v2(device: i32) {
         let device = state::lock().device(device)?;
         release_all(device);
-        Ok(())
-    }
-
-    fn cuCtxPushCurrent_v2(context: u64) {
-        // A context with a sticky error can be pushed; the error comes from what is called in it.
-        let known = state::lock().context(context);
-        if known == Err(INVALID_CONTEXT) { return Err(INVALID_CONTEXT); }
-        CURRENT.with_borrow_mut(|stack| stack.push(context));
         Ok(())
     }
 

@@ -13,7 +13,7 @@
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex};
 
-use crate::{Code, memory, state};
+use crate::{Code, context, memory, state};
 
 #[derive(Default)]
 struct Calls {
@@ -40,8 +40,13 @@ static CALLS: LazyLock<Mutex<Calls>> = LazyLock::new(|| {
     Mutex::new(calls)
 });
 
-/// Counts a call, and gives the code of a failure that is due.
+/// Counts a call in the current context, and gives the code of a failure that is due.
 pub fn called(name: &str) -> Option<Code> {
+    called_in(name, context::top())
+}
+
+/// The same in the context that is named.
+pub fn called_in(name: &str, context: Option<u64>) -> Option<Code> {
     let mut calls = CALLS.lock().expect("counting does not panic");
     match calls.counts.get_mut(name) {
         Some(count) => *count += 1,
@@ -57,8 +62,8 @@ pub fn called(name: &str) -> Option<Code> {
     fault.times -= 1;
     let code = fault.code;
     // Some errors are of the context: whoever sees one first, everybody sees it then.
-    if is_sticky(code) {
-        crate::context::make_current_sticky(code);
+    if let Some(context) = context.filter(|_| is_sticky(code)) {
+        context::make_sticky(context, code);
     }
     Some(code)
 }
