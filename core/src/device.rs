@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::device_info::{DeviceInfo, DeviceLimits};
 use crate::error::{CompileError, DeviceError, InstanceError, StepFault, TransferError};
-use crate::health::DeviceHealth;
+use crate::health::{Degradation, DeviceHealth};
 use crate::message::{DevicePayload, Payload};
 use crate::program::Program;
 
@@ -51,6 +51,17 @@ pub trait Device: Send + Sync + fmt::Debug {
     /// The latched loss.
     fn poll(&self) -> Result<(), DeviceError> {
         self.health().check()
+    }
+
+    /// What makes the device worse than it should be while it works, as far as the backend knows.
+    /// An empty list means that nothing is known, not that nothing is wrong. Never waits for a
+    /// step.
+    ///
+    /// # Errors
+    ///
+    /// The latched loss: a lost device is not degraded.
+    fn degradations(&self) -> Result<Vec<Degradation>, DeviceError> {
+        self.health().check().map(|()| Vec::new())
     }
 
     /// Makes a program ready to run here. The same program is compiled once and kept.

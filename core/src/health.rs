@@ -1,4 +1,4 @@
-//! The latch that remembers that a device is gone.
+//! The latch that remembers that a device is gone, and what is wrong with one that still works.
 //!
 //! After a loss some drivers go on to return success from every call, so the truth is read from
 //! this latch and not from call results.
@@ -9,6 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 
 use crate::error::DeviceError;
+
+pub use degradation::{Degradation, DegradationKind};
+
+mod degradation;
 
 /// Called once, with the first cause, after the latch has closed. Holds no lock of ours.
 pub type LossListener = Box<dyn FnOnce(&DeviceError) + Send>;

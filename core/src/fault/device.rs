@@ -12,7 +12,7 @@ use crate::device::{
 };
 use crate::device_info::{DeviceInfo, DeviceLimits};
 use crate::error::{CompileError, DeviceError, InstanceError, TransferError};
-use crate::health::DeviceHealth;
+use crate::health::{Degradation, DeviceHealth};
 use crate::program::Program;
 
 /// A device whose calls a plan disturbs. Compiled programs are the inner device's own: nothing is
@@ -82,6 +82,11 @@ impl Device for FaultyDevice {
     /// Not counted: it is called whenever a device has nothing to do.
     fn poll(&self) -> Result<(), DeviceError> {
         self.site.health.watch(self.inner.poll())
+    }
+
+    /// Not counted, as `poll`.
+    fn degradations(&self) -> Result<Vec<Degradation>, DeviceError> {
+        self.site.health.watch(self.inner.degradations())
     }
 
     fn compile(&self, program: &Arc<Program>) -> Result<Arc<dyn CompiledProgram>, CompileError> {
