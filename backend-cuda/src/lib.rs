@@ -38,6 +38,7 @@ mod options;
 
 mod driver;
 mod library;
+pub mod nvml;
 mod nvrtc;
 mod probe;
 

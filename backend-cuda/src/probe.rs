@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::driver::{self, DriverOutcome};
 use crate::library::{Libraries, LibraryOutcome, open, search_path};
-use crate::nvrtc;
+use crate::{nvml, nvrtc};
 
 #[cfg(test)]
 mod tests;
@@ -42,7 +42,7 @@ impl Probe {
         Self {
             driver: driver::ask(&libraries.driver),
             nvrtc: open(&libraries.nvrtc, nvrtc::SYMBOLS).into(),
-            nvml: open(&libraries.nvml, NVML_SYMBOLS).into(),
+            nvml: open(&libraries.nvml, nvml::SYMBOLS).into(),
         }
     }
 
@@ -55,9 +55,6 @@ impl Probe {
         }
     }
 }
-
-/// What NVML must export to be what its name says.
-const NVML_SYMBOLS: &[&str] = &["nvmlInit_v2", "nvmlShutdown"];
 
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

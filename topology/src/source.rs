@@ -65,8 +65,12 @@ pub enum Format {
     XpuSmi,
     /// TACCL's and MSCCL's profiles of a machine, in JSON.
     Msccl,
+    /// NVIDIA's management library; never read from a text.
+    Nvml,
     /// What a driver says when it is asked; never read from a text.
     Driver,
+    /// What was measured on this machine; never read from a text.
+    Measurement,
 }
 
 impl Format {
@@ -103,7 +107,9 @@ impl Format {
             Self::Lspci => "lspci",
             Self::XpuSmi => "xpu-smi",
             Self::Msccl => "msccl",
+            Self::Nvml => "nvml",
             Self::Driver => "driver",
+            Self::Measurement => "measurement",
         }
     }
 
@@ -119,7 +125,7 @@ impl Format {
             Self::AmdSmi => amd_smi::recognizes(text),
             Self::Kfd => kfd::recognizes(text),
             Self::HwlocXml => hwloc::recognizes(text),
-            Self::Sysfs | Self::Driver => false, // no texts
+            Self::Sysfs | Self::Nvml | Self::Driver | Self::Measurement => false, // no texts
             Self::Lspci => lspci::recognizes(text),
             Self::XpuSmi => xpu_smi::recognizes(text),
             Self::Msccl => taccl::recognizes(text),
@@ -141,8 +147,12 @@ impl Format {
                 let reason = "sysfs is a directory, not a text; give its root";
                 Err(SourceError::new(self, None, reason))
             }
-            Self::Driver => {
+            Self::Nvml | Self::Driver => {
                 Err(SourceError::new(self, None, "drivers are asked, not read; give a text"))
+            }
+            Self::Measurement => {
+                let reason = "measurements are made, not read; give a text";
+                Err(SourceError::new(self, None, reason))
             }
             Self::Lspci => lspci::read(text),
             Self::XpuSmi => xpu_smi::read(text),
