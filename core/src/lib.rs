@@ -36,6 +36,7 @@ pub mod message;
 pub mod program;
 
 pub mod backend;
+pub mod calibrate;
 pub mod device;
 pub mod host;
 pub mod implementing;
