@@ -80,6 +80,25 @@ pub(crate) struct ShowArguments {
     /// Write to a file instead of standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArguments,
+}
+
+/// What `topo` measures.
+#[derive(Debug, Args)]
+pub(crate) struct MeasureArguments {
+    /// Measure how long transfers between this machine's devices and with host memory take. As a
+    /// table, the figures alone; in all other formats, the machine with them
+    #[arg(long, conflicts_with_all = ["files", "merge", "from"])]
+    pub(crate) measure: bool,
+    /// The devices to measure: KIND:COUNT, separated by commas, as in wgpu:2,host:1 [default: the
+    /// GPUs of this machine and a host device, or host:3 without a GPU]
+    #[arg(long, value_name = "KIND:COUNT", requires = "measure")]
+    pub(crate) devices: Option<DeviceList>,
+    /// Size of the largest transfer, which gives the bandwidth: bytes, or with a unit as in 16MiB
+    #[arg(long, value_name = "N", default_value = "64MiB", value_parser = parse_transfer_bytes,
+        requires = "measure")]
+    pub(crate) bytes: u64,
 }
 
 /// How `topo` shows a topology.
@@ -152,6 +171,13 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     };
     let number: u64 = text[..digits].parse().map_err(|_| "not a size; begin with a number")?;
     number.checked_mul(unit).ok_or_else(|| "more bytes than can be counted".to_owned())
+}
+
+/// A size that a transfer can have: larger ones only take longer.
+fn parse_transfer_bytes(text: &str) -> Result<u64, String> {
+    const ALLOWED: std::ops::RangeInclusive<u64> = (64 << 10)..=(4 << 30);
+    let bytes = parse_bytes(text)?;
+    if ALLOWED.contains(&bytes) { Ok(bytes) } else { Err("must be 64KiB to 4GiB".to_owned()) }
 }
 
 /// Arguments of `run`.

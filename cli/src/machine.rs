@@ -47,15 +47,29 @@ impl Described {
 /// Reads the files; looks at this machine if there are none.
 pub(crate) fn read(files: &[PathBuf], format: Option<Format>) -> Result<Described, Failure> {
     if files.is_empty() {
-        let mut found = discover(&DiscoverOptions::default());
-        found.readings.extend(drivers::reading());
-        return Ok(Described::new(&found.readings, found.problems));
+        return Ok(this_machine(None));
     }
     let mut readings = Vec::new();
     for file in files {
         readings.extend(read_one(file, format)?);
     }
     Ok(Described::new(&readings, Vec::new()))
+}
+
+/// This machine, with what was measured on it.
+pub(crate) fn read_with(measured: Reading) -> Described {
+    this_machine(Some(measured))
+}
+
+fn this_machine(measured: Option<Reading>) -> Described {
+    let mut found = discover(&DiscoverOptions::default());
+    found.readings.extend(drivers::reading());
+    match drivers::management_reading() {
+        Ok(reading) => found.readings.extend(reading),
+        Err(problem) => found.problems.push(problem),
+    }
+    found.readings.extend(measured);
+    Described::new(&found.readings, found.problems)
 }
 
 fn read_one(file: &Path, format: Option<Format>) -> Result<Vec<Reading>, Failure> {

@@ -82,6 +82,57 @@ fn this_machine_is_looked_at_without_a_file() {
 }
 
 #[test]
+fn transfers_between_devices_are_measured() {
+    let folder = tempdir().unwrap();
+    let measure = "topo --measure --devices host:2 --bytes 64KiB";
+    let table = hopwise(folder.path(), measure);
+    assert_eq!(table.code, Some(0), "{table:?}");
+    for part in ["to host GB/s", "host 1", "peer copy", "65536 bytes", "4096 bytes"] {
+        assert!(table.stdout.contains(part), "{part}: {table:?}");
+    }
+    let report = hopwise(folder.path(), &format!("{measure} --json")).json();
+    let measurement = &report["measurement"];
+    assert_eq!(measurement["is_complete"], true);
+    let pairs = measurement["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 2);
+    for pair in pairs {
+        assert_eq!(pair["way"], "peer_copy");
+        let sizes = pair["outcome"]["measured"]["sizes"].as_array().unwrap();
+        assert_eq!(sizes.len(), 2);
+        assert!(sizes.iter().all(|size| size["median_us"].as_f64().unwrap() > 0.0));
+    }
+    let links = report["links"].as_array().unwrap();
+    let measured = |link: &&serde_json::Value| {
+        let source = link["gb_per_s_source"].as_str().unwrap_or_default();
+        source.starts_with("measured at ")
+    };
+    assert_eq!(links.iter().filter(measured).count(), 4, "each device, to the host and back");
+}
+
+#[test]
+fn a_measured_machine_can_be_kept_and_read_again() {
+    let folder = tempdir().unwrap();
+    let measure = "topo --measure --devices host:2 --bytes 64KiB --format json --output m.json";
+    let written = hopwise(folder.path(), measure);
+    assert_eq!((written.code, written.stdout.as_str()), (Some(0), ""), "{written:?}");
+    let route = hopwise(folder.path(), "route m.json 0 1 --json").json();
+    assert_eq!((&route["class"], &route["quality"]), (&"MEM".into(), &"measured".into()));
+    assert!(route["gb_per_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn only_this_machine_can_be_measured() {
+    let folder = tempdir().unwrap();
+    fs::write(folder.path().join("t.json"), TOPOLOGY).unwrap();
+    hopwise(folder.path(), "topo t.json --measure").assert_refused(2, &["--measure"]);
+    hopwise(folder.path(), "topo --devices host:2").assert_refused(2, &["--measure"]);
+    let small = "topo --measure --devices host:2 --bytes 1KiB";
+    hopwise(folder.path(), small).assert_refused(2, &["64KiB to 4GiB"]);
+    let unknown = "topo --measure --devices tpu:2";
+    hopwise(folder.path(), unknown).assert_refused(2, &["tpu"]);
+}
+
+#[test]
 fn a_link_that_came_up_narrower_fails_the_diff() {
     let folder = tempdir().unwrap();
     fs::write(folder.path().join("old.json"), TOPOLOGY).unwrap();

@@ -57,6 +57,24 @@ fn moves(report: &Value) -> Vec<(String, String)> {
 }
 
 #[test]
+fn transfers_from_wgpu_to_the_host_and_back_are_measured() {
+    if !has_adapter("transfers_from_wgpu_to_the_host_and_back_are_measured") {
+        return;
+    }
+    let folder = tempdir().unwrap();
+    let measure = "topo --measure --devices wgpu:1,host:1 --bytes 64KiB --json";
+    let ended = hopwise(folder.path(), measure);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let report = ended.json();
+    let pairs = report["measurement"]["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 2);
+    for pair in pairs {
+        assert_eq!(pair["way"], "through_host", "two backends have no copy between them");
+        assert!(pair["outcome"]["measured"].is_object(), "{pair}");
+    }
+}
+
+#[test]
 fn kernels_move_from_wgpu_to_the_host_and_back() {
     if !has_adapter("kernels_move_from_wgpu_to_the_host_and_back") {
         return;

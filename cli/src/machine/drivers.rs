@@ -1,5 +1,7 @@
 //! What the drivers of this machine say about its GPUs.
 
+use hopwise_backend_cuda::Libraries;
+use hopwise_backend_cuda::nvml::{Nvml, NvmlError};
 use hopwise_backend_wgpu::{WgpuBackend, WgpuOptions};
 use hopwise_topology::{Format, Node, NodeKind, Observations, PcieWidth, Reading, Uplink};
 
@@ -22,4 +24,14 @@ pub(super) fn reading() -> Option<Reading> {
     }
     let is_empty = observations.nodes.is_empty();
     (!is_empty).then_some(Reading { format: Format::Driver, observations })
+}
+
+/// What NVIDIA's management library says, where there is one. A machine without it has no NVIDIA
+/// driver, which is no problem; one that does not start is.
+pub(super) fn management_reading() -> Result<Option<Reading>, String> {
+    match Nvml::open(&Libraries::system()) {
+        Ok(nvml) => Ok(Some(Reading { format: Format::Nvml, observations: nvml.links() })),
+        Err(NvmlError::Missing { .. }) => Ok(None),
+        Err(error) => Err(error.to_string()),
+    }
 }

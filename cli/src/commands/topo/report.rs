@@ -1,5 +1,6 @@
 //! What `topo --json` prints: the machine as a program wants it.
 
+use hopwise_core::calibrate::Calibration;
 use hopwise_topology::{
     Bisection, BisectionBound, ChannelGraph, Figure, Link, Machine, NodeKind, PcieWidth,
     Provenance, Quality,
@@ -28,6 +29,9 @@ pub(super) struct Report<'a> {
     switches: usize,
     #[serde(skip_serializing_if = "<[ChannelGraph]>::is_empty")]
     channel_graphs: &'a [ChannelGraph],
+    /// What `--measure` measured: every size, and the way that the bytes took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measurement: Option<&'a Calibration>,
     warnings: Vec<String>,
 }
 
@@ -89,8 +93,14 @@ impl<'a> Report<'a> {
             bisection: machine.bisection_bandwidth_gb_per_s().and_then(BisectionEntry::new),
             switches: nodes.iter().filter(|node| is_switch(node.kind)).count(),
             channel_graphs: machine.channel_graphs(),
+            measurement: None,
             warnings: described.warnings(),
         }
+    }
+
+    /// Adds what was measured.
+    pub(super) fn with_measurement(self, calibration: &'a Calibration) -> Self {
+        Self { measurement: Some(calibration), ..self }
     }
 }
 
