@@ -1,7 +1,7 @@
 //! Measuring how long state takes from device to device, and to and from host memory.
 //!
 //! Every transfer is one that a migration would make, between real instances of the shipped
-//! program [`counter`]. What arrives is compared by digests, so that no figure stands for
+//! program [`counter`](mod@counter). What arrives is compared by digests, so that no figure stands for
 //! a copy that the driver promised and the bus did not keep.
 //!
 //! ```
