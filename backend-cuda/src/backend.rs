@@ -23,6 +23,7 @@ use crate::options::CudaOptions;
 use crate::payload::PayloadMemory;
 use crate::peer::{PEERS, Paths};
 use crate::transfer::Lanes;
+use crate::watch::Watch;
 
 /// Most kernels of a batch: enough that the cost of a batch is shared widely, few enough that a
 /// transfer, which waits behind a kernel's step, waits briefly.
@@ -45,6 +46,7 @@ pub struct CudaBackend {
     options: CudaOptions,
     driver: Result<Arc<Driver>, DriverOutcome>,
     compiler: Arc<Compiler>,
+    watch: Arc<Watch>,
     cards: Vec<Card>,
     /// GPUs that the driver lists and does not describe: the others go on without them.
     unreadable: Vec<Unreadable>,
@@ -81,6 +83,7 @@ impl CudaBackend {
     pub fn with_libraries(options: CudaOptions, libraries: &Libraries) -> Self {
         let driver = Driver::open(&libraries.driver).map(Arc::new);
         let compiler = Arc::new(Compiler::new(&libraries.nvrtc));
+        let watch = Arc::new(Watch::new(libraries));
         let (mut cards, mut unreadable) = (Vec::new(), Vec::new());
         for ordinal in 0..driver.as_ref().map_or(0, |driver| driver.device_count as usize) {
             match driver.as_ref().map(|driver| GpuFacts::read(driver, ordinal)) {
@@ -89,7 +92,7 @@ impl CudaBackend {
                 _ => {}
             }
         }
-        Self { options, driver, compiler, cards, unreadable }
+        Self { options, driver, compiler, watch, cards, unreadable }
     }
 
     /// The GPUs that the options name. The device with ordinal `n` is on the GPU at place `n` divided
@@ -98,7 +101,8 @@ impl CudaBackend {
         self.cards.iter().map(|card| &card.facts)
     }
 
-    /// What the driver answered.
+    /// GPUs that the driver lists and does not describe, with what it said: the others are listed
+    /// without them.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         self.unreadable
@@ -132,10 +136,9 @@ impl CudaBackend {
             }
         };
         let (context, number) =
-            card.next_logical(driver, ordinal % logical_devices, &self.options)?;
+            card.next_logical(driver, &self.watch, ordinal % logical_devices, &self.options)?;
         let quota = card.facts.quota_bytes(number.value(), &self.options);
-        let mut info = card.facts.device_info(ordinal, number.value(), &self.options);
-        info.peer_capable = self.options.peer_access && self.has_peer(driver, &card.facts);
+        let info = self.info(driver, card, ordinal, number.value());
         let limits = DeviceLimits {
             max_state_bytes: quota.min(card.facts.memory_bytes),
             max_batch_kernels: MAX_BATCH_KERNELS,
@@ -156,8 +159,16 @@ impl CudaBackend {
         };
         core.lanes.prepare(&core.context.enter()?)?;
         let facts = card.facts.clone();
-        let device = CudaDevice::new(info, facts, limits, core, &self.options);
+        let watch = Arc::clone(&self.watch);
+        let device = CudaDevice::new(info, facts, limits, core, watch, &self.options);
         Ok(Arc::new(device))
+    }
+
+    fn info(&self, driver: &Driver, card: &Card, ordinal: usize, logical: usize) -> DeviceInfo {
+        let managed = self.watch.managed(&card.facts);
+        let mut info = card.facts.device_info(ordinal, logical, &self.options, managed);
+        info.peer_capable = self.options.peer_access && self.has_peer(driver, &card.facts);
+        info
     }
 
     /// Whether the driver lets the GPU reach any other that is listed.
@@ -205,10 +216,8 @@ impl Backend for CudaBackend {
         let logical_devices = self.options.logical_devices;
         let ordinals = 0..self.cards.len() * logical_devices;
         let info = |ordinal: usize| {
-            let facts = &self.cards[ordinal / logical_devices].facts;
-            let mut info = facts.device_info(ordinal, ordinal % logical_devices, &self.options);
-            info.peer_capable = self.options.peer_access && self.has_peer(driver, facts);
-            info
+            let card = &self.cards[ordinal / logical_devices];
+            self.info(driver, card, ordinal, ordinal % logical_devices)
         };
         Ok(ordinals.map(info).collect())
     }
@@ -217,8 +226,15 @@ impl Backend for CudaBackend {
         Ok(self.open_cuda(ordinal)?)
     }
 
+    /// Those that NVML knows between the GPUs, each by its first logical device; none without NVML.
     fn links(&self) -> Result<Vec<GpuConnection>, DeviceError> {
-        Ok(Vec::new())
+        let gpus: Vec<_> = self.gpus().collect();
+        let mut links = self.watch.links(&gpus);
+        for link in &mut links {
+            link.from *= self.options.logical_devices;
+            link.to *= self.options.logical_devices;
+        }
+        Ok(links)
     }
 }
 
@@ -232,6 +248,7 @@ impl Card {
     fn next_logical(
         &self,
         driver: &Arc<Driver>,
+        watch: &Watch,
         logical: usize,
         options: &CudaOptions,
     ) -> Result<(Arc<Context>, Number), DeviceError> {
@@ -256,6 +273,7 @@ impl Card {
                     None => {
                         opened.context = Arc::downgrade(&new);
                         PEERS.add(&new);
+                        watch.attend(&self.facts, new.health());
                         new
                     }
                 }

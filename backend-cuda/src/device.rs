@@ -11,7 +11,7 @@ use hopwise_core::device_info::{DeviceInfo, DeviceLimits};
 use hopwise_core::error::{
     CompileError, DeviceError, InstanceError, TransferError, check_range, check_state_bytes,
 };
-use hopwise_core::health::DeviceHealth;
+use hopwise_core::health::{Degradation, DeviceHealth};
 use hopwise_core::program::{Program, ProgramDigest};
 use parking_lot::Mutex;
 
@@ -23,6 +23,7 @@ use crate::instance::CudaInstance;
 use crate::options::CudaOptions;
 use crate::peer::copy_state;
 use crate::program::CudaProgram;
+use crate::watch::Watch;
 
 /// A GPU, or one of several logical devices on it.
 #[derive(Debug)]
@@ -33,6 +34,7 @@ pub struct CudaDevice {
     core: Arc<DeviceCore>,
     compiled: Mutex<HashMap<ProgramDigest, Arc<CudaProgram>>>,
     batches: Batches,
+    watch: Arc<Watch>,
     may_access_peers: bool,
 }
 
@@ -42,6 +44,7 @@ impl CudaDevice {
         facts: GpuFacts,
         limits: DeviceLimits,
         core: DeviceCore,
+        watch: Arc<Watch>,
         options: &CudaOptions,
     ) -> Self {
         Self {
@@ -51,6 +54,7 @@ impl CudaDevice {
             core: Arc::new(core),
             compiled: Mutex::default(),
             batches: Batches::new(options.graphs),
+            watch,
             may_access_peers: options.peer_access,
         }
     }
@@ -99,8 +103,17 @@ impl Device for CudaDevice {
         self.core.context.health()
     }
 
+    /// Hears of events from NVML, and asks the driver.
     fn poll(&self) -> Result<(), DeviceError> {
+        self.watch.poll();
         self.memory().map(drop)
+    }
+
+    /// What NVML knows of the GPU; nothing without NVML.
+    fn degradations(&self) -> Result<Vec<Degradation>, DeviceError> {
+        let found = self.watch.degradations(&self.facts);
+        self.health().check()?;
+        Ok(found)
     }
 
     fn compile(&self, program: &Arc<Program>) -> Result<Arc<dyn CompiledProgram>, CompileError> {

@@ -4,9 +4,12 @@ use std::ffi::{CStr, c_char, c_int};
 use std::fmt::Write;
 
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
-use hopwise_core::device_info::{BackendKind, ComputeCapability, DeviceIdentity, DeviceInfo};
+use hopwise_core::device_info::{
+    BackendKind, ComputeCapability, DeviceIdentity, DeviceInfo, PcieLink,
+};
 
 use crate::driver::{Driver, DriverStatus};
+use crate::nvml::ManagedGpu;
 use crate::options::{CudaOptions, pci_address};
 
 #[cfg(test)]
@@ -108,24 +111,34 @@ impl GpuFacts {
         ordinal: usize,
         logical: usize,
         options: &CudaOptions,
+        managed: Option<&ManagedGpu>,
     ) -> DeviceInfo {
         let identity = match logical {
             0 => self.uuid.clone(),
             _ => format!("{}/{logical}", self.uuid),
         };
         let capability = self.compute_capability;
-        DeviceInfo::new(ordinal, self.name.as_str(), BackendKind::Cuda)
+        let info = DeviceInfo::new(ordinal, self.name.as_str(), BackendKind::Cuda)
             .with_identity(DeviceIdentity::Uuid(identity))
             .with_failure_domain(self.failure_domain())
             .with_memory(self.quota_bytes(logical, options))
-            .with_compute_capability(capability.major, capability.minor)
+            .with_compute_capability(capability.major, capability.minor);
+        let Some(managed) = managed else { return info };
+        let numa_node = managed.numa_nodes.first().copied();
+        let pcie = managed.pcie_max.map(|(generation, lanes)| PcieLink { generation, lanes });
+        DeviceInfo { numa_node, pcie, ..info }
+    }
+
+    /// The UUID of the whole GPU, by which NVML knows it.
+    pub(crate) fn whole_uuid(&self) -> &str {
+        self.parent_uuid.as_ref().unwrap_or(&self.uuid)
     }
 
     /// What instances of a partitioned GPU, and logical devices of any, have in common.
     pub(crate) fn failure_domain(&self) -> String {
         match &self.pci_address {
             Some(address) => format!("PCI {address}"),
-            None => self.parent_uuid.as_ref().unwrap_or(&self.uuid).clone(),
+            None => self.whole_uuid().to_owned(),
         }
     }
 }

@@ -60,3 +60,4 @@ mod instance;
 mod payload;
 mod peer;
 mod transfer;
+mod watch;

@@ -82,8 +82,19 @@ fn links_are_observed(nvml: &Nvml) {
     let machine = Machine::merge(&[Reading { format: Format::Nvml, observations }]);
     let of = |kind| machine.nodes().iter().filter(move |node| node.kind == kind);
     let uuids: Vec<_> = of(NodeKind::Gpu).filter_map(|node| node.uuid.as_deref()).collect();
-    assert_eq!(uuids, ["GPU-0", "MIG-0", "MIG-2", "GPU-2"]);
-    assert_eq!(of(NodeKind::Card).next().and_then(|node| node.uuid.as_deref()), Some("GPU-1"));
+    assert_eq!(
+        uuids,
+        [
+            "GPU-00000000-0000-0000-0000-000000000000",
+            "MIG-00000000-0000-0000-0000-000000000000",
+            "MIG-00000002-0000-0000-0000-000000000000",
+            "GPU-00000002-0000-0000-0000-000000000000"
+        ]
+    );
+    assert_eq!(
+        of(NodeKind::Card).next().and_then(|node| node.uuid.as_deref()),
+        Some("GPU-00000001-0000-0000-0000-000000000000")
+    );
     assert_eq!(of(NodeKind::NvSwitch).count(), 2, "the far ends are switches, not unknown");
     let first: &Node = &machine.nodes()[machine.gpus()[0]];
     assert_eq!((first.nvlinks_up, first.nvlink_gb_per_s.value()), (Some(2), Some(26.562)));
@@ -106,27 +117,40 @@ fn facts_are_told(nvml: &Nvml) {
     assert_eq!((facts[0].pcie_now, facts[0].pcie_max), (Some((1, 16)), Some((5, 16))));
     let divided: Vec<_> = facts.iter().map(|gpu| gpu.is_divided).collect();
     assert_eq!(divided, [Some(false), Some(true), None]);
-    assert_eq!(facts[1].instances[1].uuid, "MIG-2");
-    assert_eq!(facts[1].instances[1].parent_uuid.as_deref(), Some("GPU-1"));
+    assert_eq!(facts[1].instances[1].uuid, "MIG-00000002-0000-0000-0000-000000000000");
+    assert_eq!(
+        facts[1].instances[1].parent_uuid.as_deref(),
+        Some("GPU-00000001-0000-0000-0000-000000000000")
+    );
 }
 
 fn conditions_are_told(nvml: &Nvml) {
-    assert_eq!(nvml.condition("GPU-0"), Condition::Sound);
+    assert_eq!(nvml.condition("GPU-00000000-0000-0000-0000-000000000000"), Condition::Sound);
     let kinds = |uuid| -> Vec<DegradationKind> {
         let condition = nvml.condition(uuid);
         let Condition::Degraded(found) = condition else { panic!("{uuid} is {condition:?}") };
         found.iter().map(|one| one.kind).collect()
     };
-    assert_eq!(kinds("MIG-2"), [DegradationKind::Memory], "rows wait to be replaced");
-    assert_eq!(kinds("GPU-2"), [DegradationKind::Pcie]);
+    assert_eq!(
+        kinds("MIG-00000002-0000-0000-0000-000000000000"),
+        [DegradationKind::Memory],
+        "rows wait to be replaced"
+    );
+    assert_eq!(kinds("GPU-00000002-0000-0000-0000-000000000000"), [DegradationKind::Pcie]);
 }
 
 fn events_are_heard(nvml: &Nvml, control: &Control) {
     let mut watcher = nvml.watch();
-    assert_eq!(watcher.heard().collect::<Vec<_>>(), ["GPU-0", "GPU-1"]);
+    assert_eq!(
+        watcher.heard().collect::<Vec<_>>(),
+        ["GPU-00000000-0000-0000-0000-000000000000", "GPU-00000001-0000-0000-0000-000000000000"]
+    );
     assert_eq!(control.event_sets(), 2, "the set of the GPU that refuses is freed");
     let events = watcher.poll();
-    assert_eq!((events.len(), events[0].uuid.as_str()), (1, "GPU-2"));
+    assert_eq!(
+        (events.len(), events[0].uuid.as_str()),
+        (1, "GPU-00000002-0000-0000-0000-000000000000")
+    );
     assert!(matches!(events[0].what, Happening::Unheard { .. }));
     assert!(watcher.poll().is_empty());
     control.report_xid(48);
@@ -138,14 +162,28 @@ fn events_are_heard(nvml: &Nvml, control: &Control) {
 }
 
 fn the_lost_gpu_leaves_the_others(nvml: &Nvml) {
-    assert!(matches!(nvml.condition("GPU-0"), Condition::Lost { .. }));
-    assert!(matches!(nvml.condition("GPU-2"), Condition::Degraded(_)));
+    assert!(matches!(
+        nvml.condition("GPU-00000000-0000-0000-0000-000000000000"),
+        Condition::Lost { .. }
+    ));
+    assert!(matches!(
+        nvml.condition("GPU-00000002-0000-0000-0000-000000000000"),
+        Condition::Degraded(_)
+    ));
     let said = nvml.links();
     let uuids: Vec<_> = said.nodes.iter().filter_map(|node| node.uuid.as_deref()).collect();
-    assert_eq!(uuids, ["GPU-1", "MIG-0", "MIG-2", "GPU-2"]);
+    assert_eq!(
+        uuids,
+        [
+            "GPU-00000001-0000-0000-0000-000000000000",
+            "MIG-00000000-0000-0000-0000-000000000000",
+            "MIG-00000002-0000-0000-0000-000000000000",
+            "GPU-00000002-0000-0000-0000-000000000000"
+        ]
+    );
     let text = &said.warnings[0].text;
     assert!(text.contains("GPU0: the GPU is lost (the other GPUs are shown)"), "{text}");
     let mut watcher = nvml.watch();
-    assert_eq!(watcher.heard().collect::<Vec<_>>(), ["GPU-1"]);
+    assert_eq!(watcher.heard().collect::<Vec<_>>(), ["GPU-00000001-0000-0000-0000-000000000000"]);
     assert_eq!(watcher.poll().len(), 2);
 }

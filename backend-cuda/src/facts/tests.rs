@@ -32,7 +32,7 @@ fn a_uuid_is_printed_as_nvidia_smi_does() {
 #[test]
 fn logical_devices_share_memory_and_fate() {
     let options = CudaOptions::new().with_logical_devices(2).with_memory_bytes_of(1, 5);
-    let infos = [0, 1].map(|logical| gpu().device_info(logical, logical, &options));
+    let infos = [0, 1].map(|logical| gpu().device_info(logical, logical, &options, None));
     assert_eq!(infos[0].total_memory_bytes, 40 << 30);
     assert_eq!(infos[1].total_memory_bytes, 5);
     assert_ne!(infos[0].identity, infos[1].identity);

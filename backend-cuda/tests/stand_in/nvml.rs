@@ -143,8 +143,8 @@ extern "C" fn nvmlDeviceGetHandleByIndex_v2(index: c_uint, to: *mut Handle) -> c
 #[unsafe(no_mangle)]
 extern "C" fn nvmlDeviceGetUUID(of: Handle, to: *mut c_char, room: c_uint) -> c_uint {
     let text = match instance(of) {
-        Some(number) => Ok(format!("MIG-{number}")),
-        None => gpu(of).map(|index| format!("GPU-{index}")),
+        Some(number) => Ok(format!("MIG-{number:08x}-0000-0000-0000-000000000000")),
+        None => gpu(of).map(|index| format!("GPU-{index:08x}-0000-0000-0000-000000000000")),
     };
     put_text(to, room, text)
 }

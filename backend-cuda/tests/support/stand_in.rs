@@ -24,9 +24,10 @@ pub(crate) struct StandIn {
 }
 
 /// The stand-in's sources, and what each becomes.
-const LIBRARIES: [(&str, &str, &[&str]); 2] = [
+const LIBRARIES: [(&str, &str, &[&str]); 3] = [
     ("cuda/lib.rs", "libcuda.so", &["libcuda.so.1"]),
     ("nvrtc.rs", "libnvrtc.so", &["libnvrtc.so.12"]),
+    ("nvml.rs", "libnvidia-ml.so", &["libnvidia-ml.so.1"]),
 ];
 
 impl StandIn {
