@@ -26,14 +26,14 @@ const MACHINE: &str = "
     peer 2 1
 ";
 
-const WORDS: usize = 256;
+const WORDS: u32 = 256;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Adds one to every word of each message and passes it on.
 fn increment() -> Arc<Program> {
     Program::builder("increment")
-        .in_port("in", 4 * WORDS as u32)
-        .out_port("out", 4 * WORDS as u32)
+        .in_port("in", 4 * WORDS)
+        .out_port("out", 4 * WORDS)
         .inbox_slots(8)
         .outbox_slots(8)
         .pass("increment", Grid::Fixed(8))
@@ -107,7 +107,7 @@ fn backend() -> CudaBackend {
 }
 
 fn words(tag: u32) -> Vec<u32> {
-    (0..WORDS as u32).map(|word| word.wrapping_mul(0x9e37_79b9) ^ tag).collect()
+    (0..WORDS).map(|word| word.wrapping_mul(0x9e37_79b9) ^ tag).collect()
 }
 
 #[test]

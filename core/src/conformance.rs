@@ -52,23 +52,27 @@ pub struct Topic {
     pub check: fn(&Subject),
 }
 
-/// Writes down the topics once: as a table, and as the tests that the suite's macro makes.
+/// Writes down topics once: as a table, and as the tests that a suite's macro makes.
 macro_rules! topics {
-    ($dollar:tt $($module:ident :: $topic:ident,)*) => {
-        /// All topics.
-        pub const TOPICS: &[Topic] =
-            &[$(Topic { name: stringify!($topic), check: $module::$topic }),*];
+    (
+        $dollar:tt
+        $(#[$about_table:meta])* table $table:ident;
+        $(#[$about_suite:meta])* suite $suite:ident by $check:ident;
+        $($module:ident :: $topic:ident,)*
+    ) => {
+        $(#[$about_table])*
+        pub const $table: &[$crate::conformance::Topic] = &[
+            $($crate::conformance::Topic { name: stringify!($topic), check: $module::$topic }),*
+        ];
 
-        /// Makes one test for each of the suite's [`TOPICS`](crate::conformance::TOPICS).
-        ///
-        /// Takes a function that makes a backend. See [`conformance`](crate::conformance).
+        $(#[$about_suite])*
         #[macro_export]
-        macro_rules! conformance_suite {
+        macro_rules! $suite {
             ($dollar make:expr) => {
                 $(
                     #[test]
                     fn $topic() {
-                        $dollar crate::conformance::check(stringify!($topic), $dollar make);
+                        $dollar crate::conformance::$check(stringify!($topic), $dollar make);
                     }
                 )*
             };
@@ -76,7 +80,17 @@ macro_rules! topics {
     };
 }
 
+pub mod twins;
+
 topics! { $
+    /// All topics.
+    table TOPICS;
+
+    /// Makes one test for each of the suite's [`TOPICS`](crate::conformance::TOPICS).
+    ///
+    /// Takes a function that makes a backend. See [`conformance`](crate::conformance).
+    suite conformance_suite by check;
+
     devices::facts_are_consistent,
     devices::programs_are_compiled_once,
     devices::programs_of_one_name_are_not_mixed_up,
@@ -111,8 +125,21 @@ topics! { $
 ///
 /// When the law is broken, when the time is up, or when there is no such topic.
 pub fn check<B: Backend + 'static>(name: &str, make: impl FnOnce() -> B) {
-    let topic = *TOPICS.iter().find(|topic| topic.name == name).expect("the topic is in the table");
-    let backend: Arc<dyn Backend> = Arc::new(make());
+    check_in(TOPICS, name, make());
+}
+
+/// Checks one topic of [`twins`] on every device of a backend: what the tests of its suite call.
+///
+/// # Panics
+///
+/// When the forms differ, when the time is up, or when there is no such topic.
+pub fn check_twins<B: Backend + 'static>(name: &str, make: impl FnOnce() -> B) {
+    check_in(twins::TOPICS, name, make());
+}
+
+fn check_in(topics: &[Topic], name: &str, backend: impl Backend + 'static) {
+    let topic = *topics.iter().find(|topic| topic.name == name).expect("the topic is in the table");
+    let backend: Arc<dyn Backend> = Arc::new(backend);
     let listed = match backend.enumerate() {
         Ok(listed) => listed,
         Err(DeviceError::Unavailable { reason }) => {

@@ -1,15 +1,15 @@
 //! The forms of every shipped program on the same inputs, right and wrong ones: a host device and a
 //! wgpu device must agree in every word of state, every message, every flag and every fault.
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 #[path = "../support/drivers.rs"]
 mod drivers;
 
-mod counter;
-mod diffuse;
-mod diffuse_cases;
-mod pair;
-mod token_ring;
+use hopwise_backend_wgpu::{WgpuBackend, WgpuOptions};
+
+/// Memory of a wgpu device: room for the largest state.
+const MEMORY_BYTES: u64 = 512 << 20;
+
+hopwise_core::twins_suite!(|| WgpuBackend::new(WgpuOptions::new().with_memory_bytes(MEMORY_BYTES)));
 
 /// The loader of Vulkan reads its settings once a process, so another driver needs another process:
 /// this program again, which then runs the tests above.

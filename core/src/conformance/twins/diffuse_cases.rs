@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use hopwise_core::programs::diffuse::{self, FROM_ABOVE, MAX_PIXEL};
+use crate::programs::diffuse::{self, FROM_ABOVE, MAX_PIXEL};
 
 use super::pair::{Kernel, Letter, Random};
 
@@ -11,26 +11,26 @@ const WIDTHS: [u32; 5] = [1, 2, 3, 64, 130];
 
 /// A strip in the middle of its work.
 #[derive(Clone, Debug)]
-pub(crate) struct Strip {
-    pub(crate) width: u32,
-    pub(crate) rows: u32,
+pub(super) struct Strip {
+    pub(super) width: u32,
+    pub(super) rows: u32,
     /// Bit 0: a strip lies above; bit 1: a strip lies below.
-    pub(crate) neighbours: u32,
-    pub(crate) iterations: u32,
-    pub(crate) contrast: u32,
-    pub(crate) rate: u32,
+    pub(super) neighbours: u32,
+    pub(super) iterations: u32,
+    pub(super) contrast: u32,
+    pub(super) rate: u32,
     /// State words 0 to 3.
-    pub(crate) header: [u32; 4],
-    pub(crate) seed: u64,
+    pub(super) header: [u32; 4],
+    pub(super) seed: u64,
 }
 
 impl Strip {
-    pub(crate) fn parameters(&self) -> Vec<u32> {
+    pub(super) fn parameters(&self) -> Vec<u32> {
         let pixels = self.width * self.rows;
         vec![pixels, 9, self.neighbours, self.iterations, self.contrast, self.rate]
     }
 
-    pub(crate) fn state(&self) -> Vec<u32> {
+    pub(super) fn state(&self) -> Vec<u32> {
         let mut random = Random(self.seed);
         let words = (4 + 2 * self.rows) * self.width;
         let pixels = (0..words).map(|_| pixel(&mut random));
@@ -38,13 +38,13 @@ impl Strip {
     }
 
     /// The strip as a kernel.
-    pub(crate) fn kernel(&self, steps: Vec<Vec<Letter>>) -> Kernel {
+    pub(super) fn kernel(&self, steps: Vec<Vec<Letter>>) -> Kernel {
         let program = diffuse::diffuse(self.width).unwrap();
         Kernel { program, parameters: self.parameters(), state: self.state(), steps }
     }
 
     /// A row from a side, 0 above and 1 below.
-    pub(crate) fn row(&self, side: u32, tag: u32) -> Letter {
+    pub(super) fn row(&self, side: u32, tag: u32) -> Letter {
         let mut random = Random(self.seed ^ u64::from(tag << 1 | side));
         let pixels = (0..self.width).map(|_| pixel(&mut random)).collect();
         Letter::new(FROM_ABOVE + side, tag, pixels)
@@ -66,7 +66,7 @@ fn pixel(random: &mut Random) -> u32 {
     }
 }
 
-pub(crate) fn strip() -> impl Strategy<Value = Strip> {
+pub(super) fn strip() -> impl Strategy<Value = Strip> {
     let shape = (prop::sample::select(&WIDTHS[..]), 1..5u32, 0..4u32);
     let contrast = prop_oneof![256..=65_280u32, 256..2_000u32];
     let settings = (1..6u32, contrast, 1..=512u32);
@@ -86,7 +86,7 @@ pub(crate) fn strip() -> impl Strategy<Value = Strip> {
 
 /// What is wrong with a message.
 #[derive(Clone, Debug)]
-pub(crate) enum Wrong {
+pub(super) enum Wrong {
     Port(u32),
     /// Added to the tag that is due.
     Tag(u32),
@@ -151,7 +151,7 @@ fn coming() -> impl Strategy<Value = Vec<Vec<Coming>>> {
 }
 
 /// Any strip, mostly right.
-pub(crate) fn any_kernel() -> impl Strategy<Value = Kernel> {
+pub(super) fn any_kernel() -> impl Strategy<Value = Kernel> {
     let small_or_any = || prop_oneof![0..8u32, any::<u32>()];
     let parameter = prop_oneof![
         20 => Just(None),

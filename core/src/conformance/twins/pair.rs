@@ -1,53 +1,41 @@
-//! A host device and a wgpu device that run the same kernels.
+//! A host device and another that run the same kernels.
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::Duration;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, TestError, TestRunner};
 
-use hopwise_backend_wgpu::{WgpuBackend, WgpuOptions};
-use hopwise_core::abi::outbox::StepOutput;
-use hopwise_core::abi::{
-    HEADER_WORDS, SLOT_HEADER_WORDS, bytes_to_words, inbox, outbox, words_to_bytes,
-};
-use hopwise_core::backend::Backend;
-use hopwise_core::conformance::within;
-use hopwise_core::device::{
-    Device, InitialState, InstanceRequest, KernelInstance, Step, StepOutcome,
-};
-use hopwise_core::error::{DeviceError, StepFault};
-use hopwise_core::host::{HostBackend, HostOptions};
-use hopwise_core::program::Program;
-
-/// How long one test may take.
-const LIMIT: Duration = Duration::from_secs(240);
-
-/// Memory of a wgpu device: room for the largest state.
-const MEMORY_BYTES: u64 = 512 << 20;
+use super::super::subject::Subject;
+use crate::abi::outbox::StepOutput;
+use crate::abi::{HEADER_WORDS, SLOT_HEADER_WORDS, bytes_to_words, inbox, outbox, words_to_bytes};
+use crate::backend::Backend;
+use crate::device::{Device, InitialState, InstanceRequest, KernelInstance, Step, StepOutcome};
+use crate::error::StepFault;
+use crate::host::{HostBackend, HostOptions};
+use crate::program::Program;
 
 /// A kernel, and the messages of its steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Kernel {
-    pub(crate) program: Arc<Program>,
-    pub(crate) parameters: Vec<u32>,
-    pub(crate) state: Vec<u32>,
-    pub(crate) steps: Vec<Vec<Letter>>,
+pub(super) struct Kernel {
+    pub(super) program: Arc<Program>,
+    pub(super) parameters: Vec<u32>,
+    pub(super) state: Vec<u32>,
+    pub(super) steps: Vec<Vec<Letter>>,
 }
 
 /// A message as the inbox says it is, even where that makes no sense.
 #[derive(Clone, Debug)]
-pub(crate) struct Letter {
-    pub(crate) port: u32,
-    pub(crate) tag: u32,
-    pub(crate) length_bytes: u32,
-    pub(crate) words: Vec<u32>,
+pub(super) struct Letter {
+    pub(super) port: u32,
+    pub(super) tag: u32,
+    pub(super) length_bytes: u32,
+    pub(super) words: Vec<u32>,
 }
 
 impl Letter {
     /// A message of whole words.
-    pub(crate) fn new(port: u32, tag: u32, words: Vec<u32>) -> Self {
+    pub(super) fn new(port: u32, tag: u32, words: Vec<u32>) -> Self {
         let length_bytes = u32::try_from(words.len() * 4).unwrap();
         Self { port, tag, length_bytes, words }
     }
@@ -55,7 +43,7 @@ impl Letter {
 
 /// What came of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Ending {
+pub(super) enum Ending {
     /// What it sent, and the state after it.
     Applied(StepOutput, Vec<u32>),
     /// The fault, without words: devices carry its code only.
@@ -64,7 +52,7 @@ pub(crate) enum Ending {
 
 impl Ending {
     /// The code of the program's own fault.
-    pub(crate) fn code(&self) -> Option<u16> {
+    pub(super) fn code(&self) -> Option<u16> {
         match self {
             Self::Faulted(StepFault::Program { code, .. }) => Some(*code),
             _ => None,
@@ -73,37 +61,22 @@ impl Ending {
 }
 
 /// The two devices.
-pub(crate) struct Pair {
+pub(super) struct Pair {
     host: Arc<dyn Device>,
-    wgpu: Arc<dyn Device>,
+    device: Arc<dyn Device>,
 }
 
 impl Pair {
-    /// Runs a test with a time limit on every adapter, beside a host device; says so where there is
-    /// no adapter.
-    pub(crate) fn with(test: impl Fn(&Self) + Send + 'static) {
-        let backend = WgpuBackend::new(WgpuOptions::new().with_memory_bytes(MEMORY_BYTES));
-        let adapters = match backend.enumerate() {
-            Ok(adapters) => adapters,
-            Err(DeviceError::Unavailable { reason }) => {
-                eprintln!("skipped: {reason}");
-                return;
-            }
-            Err(error) => panic!("{error}"),
-        };
-        within(LIMIT, move || {
-            for adapter in adapters {
-                let host = HostBackend::new(HostOptions::new(1)).open(0).unwrap();
-                let wgpu = backend.open(adapter.index).unwrap();
-                test(&Self { host, wgpu });
-            }
-        });
+    /// The device under test, beside a host device.
+    pub(super) fn beside(subject: &Subject) -> Self {
+        let host = HostBackend::new(HostOptions::new(1)).open(0).expect("a host device opens");
+        Self { host, device: Arc::clone(&subject.device) }
     }
 
     /// Runs the kernels on both devices and returns what came of each of their steps.
-    pub(crate) fn agree(&self, kernels: &[Kernel]) -> Vec<Vec<Ending>> {
+    pub(super) fn agree(&self, kernels: &[Kernel]) -> Vec<Vec<Ending>> {
         let expected = run(&*self.host, kernels);
-        let found = run(&*self.wgpu, kernels);
+        let found = run(&*self.device, kernels);
         for ((kernel, expected), found) in kernels.iter().zip(&expected).zip(&found) {
             assert_eq!(expected.len(), found.len(), "steps of {}", kernel.program.name());
             for (step, (expected, found)) in expected.iter().zip(found).enumerate() {
@@ -114,7 +87,7 @@ impl Pair {
     }
 
     /// Runs one kernel on both devices and returns the code of its fault, if there was one.
-    pub(crate) fn code(&self, kernel: Kernel) -> Option<u16> {
+    pub(super) fn code(&self, kernel: Kernel) -> Option<u16> {
         self.agree(&[kernel])[0].last()?.code()
     }
 }
@@ -215,7 +188,7 @@ fn state(instance: &dyn KernelInstance) -> Vec<u32> {
 }
 
 /// Tries a law on so many random cases and shows the smallest that breaks it.
-pub(crate) fn property<S: Strategy>(cases: u32, strategy: S, law: impl Fn(S::Value))
+pub(super) fn property<S: Strategy>(cases: u32, strategy: S, law: impl Fn(S::Value))
 where
     S::Value: Debug,
 {
@@ -232,10 +205,10 @@ where
 }
 
 /// The generator `SplitMix64` (Steele, Lea and Flood 2014): the content of images from one seed.
-pub(crate) struct Random(pub(crate) u64);
+pub(super) struct Random(pub(super) u64);
 
 impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
+    pub(super) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -243,7 +216,7 @@ impl Random {
     }
 
     /// A number from 0 to `bound` - 1.
-    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+    pub(super) fn below(&mut self, bound: u32) -> u32 {
         u32::try_from(self.next() % u64::from(bound)).unwrap()
     }
 }

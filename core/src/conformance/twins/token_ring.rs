@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 
-use hopwise_core::programs::fault_code;
-use hopwise_core::programs::token_ring::{self, INBOX_SLOTS, MAX_TOKENS, Parameters, TOKEN, Token};
+use crate::programs::fault_code;
+use crate::programs::token_ring::{self, INBOX_SLOTS, MAX_TOKENS, Parameters, TOKEN, Token};
 
+use super::super::subject::Subject;
 use super::pair::{Ending, Kernel, Letter, Pair, property};
 
 fn kernel(parameters: Parameters, state: Vec<u32>, steps: Vec<Vec<Letter>>) -> Kernel {
@@ -81,36 +82,32 @@ fn any_kernel() -> impl Strategy<Value = Kernel> {
     })
 }
 
-#[test]
-fn rings_agree() {
-    Pair::with(|pair| {
-        property(48, prop::collection::vec(any_kernel(), 1..6), |kernels| {
-            pair.agree(&kernels);
-        });
+pub(super) fn rings_agree(subject: &Subject) {
+    let pair = Pair::beside(subject);
+    property(48, prop::collection::vec(any_kernel(), 1..6), |kernels| {
+        pair.agree(&kernels);
     });
 }
 
-#[test]
-fn a_full_first_step_fills_the_outbox() {
-    Pair::with(|pair| {
-        let place = Parameters { kernels: u32::MAX, laps: 1, index: 5, tokens: MAX_TOKENS };
-        let letters = (0..INBOX_SLOTS).map(|number| {
-            let token = token_for(place, u32::MAX - 1 - number, number, 0, 3);
-            Letter::new(TOKEN, number, token.to_words().to_vec())
-        });
-        let steps = vec![letters.collect(), Vec::new()];
-        let endings = pair.agree(&[kernel(place, vec![0; 5], steps)]);
-        let [Ending::Applied(full, state), Ending::Applied(empty, _)] = &endings[0][..] else {
-            panic!("{endings:?}");
-        };
-        assert_eq!(full.messages.len(), (MAX_TOKENS + INBOX_SLOTS) as usize);
-        assert_eq!(state[..3], [1, INBOX_SLOTS, 0]);
-        assert!(empty.messages.is_empty());
+pub(super) fn a_full_first_step_fills_the_outbox(subject: &Subject) {
+    let pair = Pair::beside(subject);
+    let place = Parameters { kernels: u32::MAX, laps: 1, index: 5, tokens: MAX_TOKENS };
+    let letters = (0..INBOX_SLOTS).map(|number| {
+        let token = token_for(place, u32::MAX - 1 - number, number, 0, 3);
+        Letter::new(TOKEN, number, token.to_words().to_vec())
     });
+    let steps = vec![letters.collect(), Vec::new()];
+    let endings = pair.agree(&[kernel(place, vec![0; 5], steps)]);
+    let [Ending::Applied(full, state), Ending::Applied(empty, _)] = &endings[0][..] else {
+        panic!("{endings:?}");
+    };
+    assert_eq!(full.messages.len(), (MAX_TOKENS + INBOX_SLOTS) as usize);
+    assert_eq!(state[..3], [1, INBOX_SLOTS, 0]);
+    assert!(empty.messages.is_empty());
 }
 
-#[test]
-fn what_is_wrong_gives_the_same_fault() {
+pub(super) fn wrong_rings_give_the_same_fault(subject: &Subject) {
+    let pair = Pair::beside(subject);
     let place = Parameters { kernels: 3, laps: 2, index: 1, tokens: 2 };
     let too_many = 1 << 31;
     let wrong_places = [
@@ -128,22 +125,20 @@ fn what_is_wrong_gives_the_same_fault() {
         Token { hops: 6, ..token },
         Token { hops: u32::MAX, ..token },
     ];
-    Pair::with(move |pair| {
-        let step = |letter: Letter| kernel(place, vec![0; 5], vec![vec![letter]]);
-        for place in wrong_places {
-            let code = pair.code(kernel(place, vec![0; 2], vec![Vec::new()]));
-            assert_eq!(code, Some(fault_code::PARAMETERS), "{place:?}");
-        }
-        let code = pair.code(kernel(place, vec![0; 4], vec![Vec::new()]));
-        assert_eq!(code, Some(fault_code::STATE));
-        for token in misrouted {
-            let code = pair.code(step(Letter::new(TOKEN, 0, token.to_words().to_vec())));
-            assert_eq!(code, Some(fault_code::TOKEN_MISROUTED), "{token:?}");
-        }
-        let right = Letter::new(TOKEN, 0, token.to_words().to_vec());
-        assert_eq!(pair.code(step(right.clone())), None);
-        for wrong in [Letter { length_bytes: 12, ..right.clone() }, Letter { port: 1, ..right }] {
-            assert_eq!(pair.code(step(wrong)), Some(fault_code::MESSAGE));
-        }
-    });
+    let step = |letter: Letter| kernel(place, vec![0; 5], vec![vec![letter]]);
+    for place in wrong_places {
+        let code = pair.code(kernel(place, vec![0; 2], vec![Vec::new()]));
+        assert_eq!(code, Some(fault_code::PARAMETERS), "{place:?}");
+    }
+    let code = pair.code(kernel(place, vec![0; 4], vec![Vec::new()]));
+    assert_eq!(code, Some(fault_code::STATE));
+    for token in misrouted {
+        let code = pair.code(step(Letter::new(TOKEN, 0, token.to_words().to_vec())));
+        assert_eq!(code, Some(fault_code::TOKEN_MISROUTED), "{token:?}");
+    }
+    let right = Letter::new(TOKEN, 0, token.to_words().to_vec());
+    assert_eq!(pair.code(step(right.clone())), None);
+    for wrong in [Letter { length_bytes: 12, ..right.clone() }, Letter { port: 1, ..right }] {
+        assert_eq!(pair.code(step(wrong)), Some(fault_code::MESSAGE));
+    }
 }

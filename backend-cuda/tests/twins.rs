@@ -1,0 +1,14 @@
+//! The CUDA C of every shipped program, compiled as C++ and run by the stand-in, against its host twin:
+//! they agree in every word of state, every message, every flag and every fault.
+
+#[path = "support/stand_in.rs"]
+mod stand_in;
+
+use hopwise_backend_cuda::CudaOptions;
+use stand_in::StandIn;
+
+const MACHINE: &str = "
+    gpu memory_mib=1024
+";
+
+hopwise_core::twins_suite!(|| StandIn::with_machine(MACHINE).backend(CudaOptions::new()));
