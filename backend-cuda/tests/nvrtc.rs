@@ -72,6 +72,30 @@ fn all_that_we_ship_compiles_and_assembles_without_spills() {
     check(&compilers, &nvrtc, "digest", include_str!("../src/digest.cu"), &["hw_digest"]);
 }
 
+/// A machine without NVRTC digests with PTX that was made before.
+#[test]
+fn the_digest_made_before_is_what_nvrtc_makes_now() {
+    let Some(compilers) = compilers() else { return };
+    let source = include_str!("../src/digest.cu");
+    let made = Nvrtc::open(&compilers.nvrtc).ptx(source, 70).expect("it compiles");
+    let made = String::from_utf8(made).expect("PTX is text");
+    let made =
+        made.trim_end_matches('\0').lines().map(str::trim_end).collect::<Vec<_>>().join("\n");
+    let (_, code) = made.split_once(".target").expect("PTX names its target");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/digest.ptx");
+    let kept = std::fs::read_to_string(path).expect("it is there");
+    let (head, kept_code) = kept.split_once(".target").expect("PTX names its target");
+    if std::env::var_os("HOPWISE_WRITE_PTX").is_some() {
+        let text = format!("{head}.target{}\n", code.trim_end());
+        std::fs::write(path, text).expect("the folder can be written");
+    } else {
+        let way = "if digest.cu was changed on purpose, set HOPWISE_WRITE_PTX=1";
+        assert_eq!(kept_code.trim_end(), code.trim_end(), "{way}");
+    }
+    let usages = compilers.assemble(kept.as_bytes(), 70, "kept-digest");
+    assert_eq!(usages.len(), 1, "its lowered version of PTX is enough for it");
+}
+
 /// The host writes these bytes, so they may not depend on a compiler.
 #[test]
 fn tables_have_the_layout_that_the_host_writes() {
