@@ -153,7 +153,7 @@ impl CudaBackend {
             lanes: Lanes::default(),
             digester: Digester::default(),
             payloads: PayloadMemory::new(self.options.payloads_from, self.options.payload_memory),
-            paths: Paths::default(),
+            paths: Paths::new(&self.options.forbidden_peers),
             transfer_wait: self.options.transfer_wait,
             _number: number,
         };
@@ -264,9 +264,9 @@ impl Card {
             None => {
                 // Retained without the lock. Of two threads that do so one keeps its context; both
                 // are the same to the driver, which counts.
-                let (device, domain) = (self.facts.device, self.facts.failure_domain());
+                let (device, names) = (self.facts.device, self.facts.names());
                 let new =
-                    Context::retain(driver, device, domain, health.clone(), options.wait_limit)?;
+                    Context::retain(driver, device, names, health.clone(), options.wait_limit)?;
                 let mut opened = self.opened.lock();
                 match opened.context.upgrade() {
                     Some(context) => context,

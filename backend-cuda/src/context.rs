@@ -31,7 +31,7 @@ use crate::driver::{Driver, DriverStatus, Functions};
 pub(crate) struct Context {
     driver: Arc<Driver>,
     device: sys::CUdevice,
-    failure_domain: String,
+    names: GpuNames,
     raw: sys::CUcontext,
     health: DeviceHealth,
     wait_limit: Duration,
@@ -44,6 +44,14 @@ pub(crate) struct Context {
 unsafe impl Send for Context {}
 // SAFETY: as above; the driver's functions are thread-safe.
 unsafe impl Sync for Context {}
+
+/// What a GPU is called.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuNames {
+    pub(crate) uuid: String,
+    /// What names it in a fleet.
+    pub(crate) failure_domain: String,
+}
 
 /// A context that is current on this thread.
 pub(crate) struct Entered<'a> {
@@ -58,7 +66,7 @@ impl Context {
     pub(crate) fn retain(
         driver: &Arc<Driver>,
         device: sys::CUdevice,
-        failure_domain: String,
+        names: GpuNames,
         health: DeviceHealth,
         wait_limit: Duration,
     ) -> Result<Arc<Self>, DeviceError> {
@@ -77,8 +85,7 @@ impl Context {
         }
         status.ok().map_err(|failed| unopened(failed, "cuDevicePrimaryCtxRetain"))?;
         let (driver, unheard) = (Arc::clone(driver), Mutex::default());
-        let context =
-            Arc::new(Self { driver, device, failure_domain, raw, health, wait_limit, unheard });
+        let context = Arc::new(Self { driver, device, names, raw, health, wait_limit, unheard });
         context.begin_anew()?;
         Ok(context)
     }
@@ -119,9 +126,9 @@ impl Context {
         self.raw
     }
 
-    /// What names the GPU in a fleet.
-    pub(crate) fn failure_domain(&self) -> &str {
-        &self.failure_domain
+    /// What the GPU is called.
+    pub(crate) fn names(&self) -> &GpuNames {
+        &self.names
     }
 
     /// The device's handle.

@@ -21,7 +21,7 @@ use crate::facts::GpuFacts;
 use crate::graph::GraphTrial;
 use crate::instance::CudaInstance;
 use crate::options::CudaOptions;
-use crate::peer::copy_state;
+use crate::peer::{PeerPath, copy_state};
 use crate::program::CudaProgram;
 use crate::watch::Watch;
 
@@ -77,6 +77,12 @@ impl CudaDevice {
     #[must_use]
     pub fn graph_trials(&self) -> Vec<GraphTrial> {
         self.batches.graph_trials()
+    }
+
+    /// Whether the GPU reaches another's memory without a third.
+    pub(crate) fn reaches_directly(&self, other: &Self) -> bool {
+        let path = self.core.paths.find(&self.core.context, &other.core.context);
+        matches!(path, Some(PeerPath::Same | PeerPath::Direct { .. }))
     }
 
     fn is_own(&self, instance: &dyn KernelInstance) -> bool {

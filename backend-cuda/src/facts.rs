@@ -8,6 +8,7 @@ use hopwise_core::device_info::{
     BackendKind, ComputeCapability, DeviceIdentity, DeviceInfo, PcieLink,
 };
 
+use crate::context::GpuNames;
 use crate::driver::{Driver, DriverStatus};
 use crate::nvml::ManagedGpu;
 use crate::options::{CudaOptions, pci_address};
@@ -134,8 +135,12 @@ impl GpuFacts {
         self.parent_uuid.as_ref().unwrap_or(&self.uuid)
     }
 
+    pub(crate) fn names(&self) -> GpuNames {
+        GpuNames { uuid: self.uuid.clone(), failure_domain: self.failure_domain() }
+    }
+
     /// What instances of a partitioned GPU, and logical devices of any, have in common.
-    pub(crate) fn failure_domain(&self) -> String {
+    fn failure_domain(&self) -> String {
         match &self.pci_address {
             Some(address) => format!("PCI {address}"),
             None => self.whole_uuid().to_owned(),

@@ -30,6 +30,7 @@ pub use options::{
 };
 pub use prelude::assemble;
 pub use probe::{Probe, probe};
+pub use verify::{PeerVerdict, verdict_line, verify_pair, verify_pair_in_child};
 
 mod backend;
 
@@ -60,4 +61,5 @@ mod instance;
 mod payload;
 mod peer;
 mod transfer;
+mod verify;
 mod watch;

@@ -40,6 +40,7 @@ pub struct CudaOptions {
     pub(crate) wait_limit: Duration,
     pub(crate) graphs: GraphUse,
     pub(crate) peer_access: bool,
+    pub(crate) forbidden_peers: Vec<(String, String)>,
     pub(crate) payloads_from: Option<u32>,
     pub(crate) payload_memory: u64,
 }
@@ -76,6 +77,7 @@ impl CudaOptions {
             wait_limit: DEFAULT_WAIT_LIMIT,
             graphs: GraphUse::Measured,
             peer_access: true,
+            forbidden_peers: Vec::new(),
             payloads_from: Some(DEFAULT_PAYLOADS_FROM_BYTES),
             payload_memory: DEFAULT_PAYLOAD_MEMORY_BYTES,
         }
@@ -141,6 +143,17 @@ impl CudaOptions {
     #[must_use]
     pub fn with_peer_access(mut self, allowed: bool) -> Self {
         self.peer_access = allowed;
+        self
+    }
+
+    /// Forbids direct copies for these ordered pairs of GPUs, by UUID: what the check of
+    /// [`verify_pair_in_child`](crate::verify_pair_in_child) found to be unsound.
+    #[must_use]
+    pub fn with_forbidden_peers(
+        mut self,
+        pairs: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        self.forbidden_peers.extend(pairs);
         self
     }
 

@@ -146,7 +146,7 @@ impl KeptPayload {
                 self.core.lanes.with(&at_source, |lane| {
                     relayed(&at_source, &lane.stream, relay, [self.place(), target], bytes)
                 })?;
-                Ok(PayloadWay::Relayed { relay: relay.failure_domain().to_owned() })
+                Ok(PayloadWay::Relayed { relay: relay.names().failure_domain.clone() })
             }
         }
     }

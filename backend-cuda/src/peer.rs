@@ -66,11 +66,20 @@ impl Peers {
     }
 
     /// The way from one context to another: direct, else over one relay, else none.
-    pub(crate) fn path(&self, from: &Arc<Context>, to: &Arc<Context>) -> Option<PeerPath> {
+    /// Pairs that are not allowed are not asked for.
+    pub(crate) fn path(
+        &self,
+        from: &Arc<Context>,
+        to: &Arc<Context>,
+        is_allowed: impl Fn(&Context, &Context) -> bool,
+    ) -> Option<PeerPath> {
         if Arc::ptr_eq(from, to) {
             return Some(PeerPath::Same);
         }
-        if let Some(link) = self.link(from, to) {
+        let link = |from: &Arc<Context>, to: &Arc<Context>| {
+            is_allowed(from, to).then(|| self.link(from, to)).flatten()
+        };
+        if let Some(link) = link(from, to) {
             return Some(PeerPath::Direct { _link: link });
         }
         let known: Vec<_> = self.contexts.lock().iter().filter_map(Weak::upgrade).collect();
@@ -79,7 +88,7 @@ impl Peers {
             {
                 return None;
             }
-            let links = [self.link(from, &relay)?, self.link(&relay, to)?];
+            let links = [link(from, &relay)?, link(&relay, to)?];
             Some(PeerPath::Relayed { relay, _links: links })
         })
     }
@@ -153,10 +162,18 @@ impl Drop for PeerLink {
 /// The ways that a device has found; they stay enabled as long as it is open.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
+    /// Ordered pairs of UUIDs, in lower case.
+    forbidden: Vec<(String, String)>,
     known: Mutex<HashMap<(usize, usize), PeerPath>>,
 }
 
 impl Paths {
+    /// No way is known yet; these ordered pairs of UUIDs are never taken.
+    pub(crate) fn new(forbidden: &[(String, String)]) -> Self {
+        let lower = |(from, to): &(String, String)| (from.to_lowercase(), to.to_lowercase());
+        Self { forbidden: forbidden.iter().map(lower).collect(), known: Mutex::default() }
+    }
+
     /// The way from one context to another. One that was not found is looked for again when it is
     /// asked for next: a relay can have been opened meanwhile.
     pub(crate) fn find(&self, from: &Arc<Context>, to: &Arc<Context>) -> Option<PeerPath> {
@@ -166,7 +183,10 @@ impl Paths {
         if let Some(known) = known.filter(PeerPath::is_there) {
             return Some(known);
         }
-        let found = PEERS.path(from, to);
+        let found = PEERS.path(from, to, |from, to| {
+            let uuid = |context: &Context| context.names().uuid.to_lowercase();
+            !self.forbidden.contains(&(uuid(from), uuid(to)))
+        });
         let before = match &found {
             // Within one GPU there is nothing to hold, and nothing to remember.
             None | Some(PeerPath::Same) => self.known.lock().remove(&key),
@@ -321,7 +341,7 @@ pub(crate) fn relayed(
 fn of_the_pair(error: DeviceError, source: &Context, relay: &Context) -> DeviceError {
     match error {
         error if error.is_fatal() && source.health().is_working() => DeviceError::Driver {
-            message: format!("the relay, {}, failed: {error}", relay.failure_domain()),
+            message: format!("the relay, {}, failed: {error}", relay.names().failure_domain),
         },
         error => error,
     }

@@ -4,7 +4,8 @@ use std::fmt;
 
 use crate::driver::{self, DriverOutcome};
 use crate::library::{Libraries, LibraryOutcome, open, search_path};
-use crate::{nvml, nvrtc};
+use crate::nvml::{self, ManagedGpu, Nvml};
+use crate::nvrtc;
 
 #[cfg(test)]
 mod tests;
@@ -33,16 +34,25 @@ pub struct Probe {
     pub nvrtc: LibraryOutcome,
     /// The management library, which knows links and health.
     pub nvml: LibraryOutcome,
+    /// UUIDs of GPUs that are to be divided (MIG) and have no instance: the driver lists nothing of
+    /// them. Asked for only where the driver lists no device.
+    pub without_instances: Vec<String>,
 }
 
 impl Probe {
     /// Probes the given libraries instead of the machine's usual ones.
     #[must_use]
     pub fn with_libraries(libraries: &Libraries) -> Self {
+        let driver = driver::ask(&libraries.driver);
+        let without_instances = match driver {
+            DriverOutcome::NoDevice { .. } => without_instances(libraries),
+            _ => Vec::new(),
+        };
         Self {
-            driver: driver::ask(&libraries.driver),
+            driver,
             nvrtc: open(&libraries.nvrtc, nvrtc::SYMBOLS).into(),
             nvml: open(&libraries.nvml, nvml::SYMBOLS).into(),
+            without_instances,
         }
     }
 
@@ -56,9 +66,22 @@ impl Probe {
     }
 }
 
+fn without_instances(libraries: &Libraries) -> Vec<String> {
+    let Ok(nvml) = Nvml::open(libraries) else { return Vec::new() };
+    let is_without = |gpu: &ManagedGpu| gpu.is_divided == Some(true) && gpu.instances.is_empty();
+    nvml.facts().0.into_iter().filter(is_without).filter_map(|gpu| gpu.uuid).collect()
+}
+
 impl fmt::Display for Probe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "CUDA driver: {}", self.driver)?;
+        for uuid in &self.without_instances {
+            writeln!(
+                f,
+                "  {uuid} is in MIG mode and has no instance\n  remedy: make one (nvidia-smi mig \
+                 -cgi 0 -C), or leave MIG mode (nvidia-smi -mig 0)"
+            )?;
+        }
         write!(f, "NVRTC: {}", self.nvrtc)?;
         if self.nvrtc.is_missing() {
             let remedy = "install the CUDA toolkit's NVRTC, or use programs that carry PTX";

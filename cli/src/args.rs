@@ -31,6 +31,9 @@ pub(crate) enum Command {
     Run(RunArguments),
     /// Smooth an image on several devices, drain one of them meanwhile, check the result
     Demo(DemoArguments),
+    /// Check copies from one GPU to another in this process, which may hang
+    #[command(hide = true)]
+    VerifyPair(VerifyPairArguments),
 }
 
 /// Arguments of `devices`.
@@ -39,6 +42,19 @@ pub(crate) struct DevicesArguments {
     /// Print one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// Copy a pattern between each two CUDA devices, in a process of its own for each pair, and see
+    /// whether it arrives. On a machine whose bus is set up wrongly this can hang a GPU, or all
+    #[arg(long)]
+    pub(crate) verify_peers: bool,
+}
+
+/// Arguments of `verify-pair`.
+#[derive(Debug, Args)]
+pub(crate) struct VerifyPairArguments {
+    /// UUID of the GPU that is copied from
+    pub(crate) from: String,
+    /// UUID of the GPU that is copied to
+    pub(crate) to: String,
 }
 
 /// Arguments of `topo`.

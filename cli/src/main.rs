@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         Command::Route(arguments) => commands::route::run(arguments),
         Command::Run(arguments) => commands::run::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),
+        Command::VerifyPair(arguments) => commands::devices::cuda::verify_one(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

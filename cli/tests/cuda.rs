@@ -206,3 +206,18 @@ fn a_migration_survives_a_fault_at_every_call_of_the_driver() {
         }
     }
 }
+
+#[test]
+fn devices_are_listed_with_their_health_and_pairs_are_checked() {
+    let folder = tempdir().unwrap();
+    let ended = hopwise(folder.path(), "devices --verify-peers --json");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let cuda = &ended.json()["cuda"];
+    assert_eq!(cuda["gpus"].as_array().map(Vec::len), Some(2), "{cuda}");
+    assert!(cuda["gpus"][0]["uuid"].as_str().unwrap().starts_with("GPU-57575757"), "{cuda}");
+    let verdicts = cuda["peers"].as_array().unwrap().iter().map(|peer| peer["verdict"].as_str());
+    assert_eq!(verdicts.collect::<Vec<_>>(), [Some("sound"), Some("sound")], "{cuda}");
+    let text = hopwise(folder.path(), "devices").stdout;
+    assert!(text.contains("cuda[1]: Stand-in, compute capability 9.0"), "{text}");
+    assert!(!text.contains("peer copies"), "only when asked for: {text}");
+}

@@ -3,14 +3,15 @@
 use std::fs;
 use std::thread;
 
-use hopwise_backend_cuda::DriverOutcome;
 use serde::Serialize;
 
 use crate::args::DevicesArguments;
 use crate::failure::Failure;
 use crate::output;
+use cuda::Cuda;
 use wgpu::Wgpu;
 
+pub(crate) mod cuda;
 mod wgpu;
 
 #[cfg(test)]
@@ -34,14 +35,6 @@ struct Host {
     total_memory_bytes: Option<u64>,
 }
 
-#[derive(Debug, Serialize)]
-struct Cuda {
-    device_count: u32,
-    /// The newest CUDA version that the driver supports.
-    cuda_version: Option<String>,
-    missing: Vec<Missing>,
-}
-
 /// Something that is not there.
 #[derive(Debug, Serialize)]
 struct Missing {
@@ -53,17 +46,24 @@ struct Missing {
 
 /// Asks every backend.
 pub(crate) fn run(arguments: &DevicesArguments) -> Result<(), Failure> {
-    let (wgpu, cuda) = (Wgpu::now(), hopwise_backend_cuda::probe());
+    let (wgpu, cuda) = (Wgpu::now(), Cuda::now(arguments.verify_peers)?);
     let host = Host::now();
+    let is_unsound = cuda.is_any_pair_unsound();
     if arguments.json {
-        return output::print_json(&Machine { host, wgpu, cuda: Cuda::from(&cuda) });
+        output::print_json(&Machine { host, wgpu, cuda })?;
+    } else {
+        output::print(&format!(
+            "host: {}\n\nwgpu:\n{}\n\ncuda:\n{}",
+            host.describe(),
+            indent(&wgpu.to_string()),
+            indent(&cuda.describe())
+        ))?;
     }
-    output::print(&format!(
-        "host: {}\n\nwgpu:\n{}\n\ncuda:\n{}",
-        host.describe(),
-        indent(&wgpu.to_string()),
-        indent(&cuda.to_string())
-    ))
+    if is_unsound {
+        let reason = "copies between GPUs lose bytes that the driver promises to keep; see above";
+        return Err(Failure::failed(reason.to_owned()));
+    }
+    Ok(())
 }
 
 fn indent(text: &str) -> String {
@@ -100,28 +100,4 @@ fn meminfo_bytes(text: &str, key: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
-}
-
-impl From<&hopwise_backend_cuda::Probe> for Cuda {
-    fn from(probe: &hopwise_backend_cuda::Probe) -> Self {
-        let cuda_version = match &probe.driver {
-            DriverOutcome::Ready { version, .. } | DriverOutcome::NoDevice { version, .. } => {
-                Some(version.to_string())
-            }
-            _ => None,
-        };
-        let mut missing = Vec::new();
-        let mut note = |what: &str, explanation: String| {
-            missing.push(Missing { what: what.to_owned(), explanation });
-        };
-        if probe.driver.remedy().is_some() {
-            note("CUDA driver", probe.driver.to_string());
-        }
-        for (what, library) in [("NVRTC", &probe.nvrtc), ("NVML", &probe.nvml)] {
-            if library.is_missing() {
-                note(what, library.to_string());
-            }
-        }
-        Self { device_count: probe.device_count(), cuda_version, missing }
-    }
 }

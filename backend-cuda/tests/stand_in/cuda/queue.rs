@@ -13,6 +13,8 @@ use crate::state;
 #[derive(Clone)]
 pub enum Op {
     Copy { to: u64, from: u64, bytes: usize },
+    /// Lasts as long as the copies of its device hang.
+    Stall,
     Fill { at: u64, byte: u8, bytes: usize },
     Launch { function: Arc<Function>, grid: [u32; 3], block: [u32; 3], argument: u64 },
     Record { event: Arc<Event>, number: u64 },
@@ -23,7 +25,7 @@ impl Op {
     /// Which form of node it is in a graph.
     pub fn form(&self) -> (u8, usize) {
         match self {
-            Self::Copy { .. } => (0, 0),
+            Self::Copy { .. } | Self::Stall => (0, 0),
             Self::Fill { .. } => (1, 0),
             Self::Launch { function, .. } => (2, Arc::as_ptr(function).addr()),
             Self::Record { .. } => (3, 0),
@@ -36,6 +38,11 @@ impl Op {
             Self::Copy { to, from, bytes } => unsafe {
                 std::ptr::copy(from as *const u8, to as *mut u8, bytes);
             },
+            Self::Stall => {
+                while state::lock().devices[device].copies_hang {
+                    thread::sleep(Duration::from_millis(2));
+                }
+            }
             Self::Fill { at, byte, bytes } => unsafe { (at as *mut u8).write_bytes(byte, bytes) },
             Self::Launch { function, grid, block, argument } => {
                 while state::lock().devices[device].hangs {

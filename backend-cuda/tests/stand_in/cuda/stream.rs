@@ -178,12 +178,16 @@ driver! {
     fn cuMemcpyPeerAsync(
         to: u64, to_context: u64, from: u64, from_context: u64, bytes: usize, stream: u64,
     ) {
-        let (target, source, is_corrupt) = {
+        let (target, source, is_corrupt, hangs) = {
             let state = state::lock();
             let target = state.context(to_context)?;
             let source = state.context(from_context)?;
-            (target, source, state.corrupt.contains(&(source, target)))
+            let is_corrupt = state.corrupt.contains(&(source, target));
+            (target, source, is_corrupt, state.devices[source].copies_hang)
         };
+        if hangs {
+            put(stream, Op::Stall)?;
+        }
         // Where a bus loses what the driver promises, the copy does nothing.
         let bytes = if is_corrupt { 0 } else { bytes };
         copy(stream, (to, Some(target)), (from, Some(source)), bytes)
