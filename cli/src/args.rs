@@ -34,6 +34,10 @@ pub(crate) enum Command {
     /// Check copies from one GPU to another in this process, which may hang
     #[command(hide = true)]
     VerifyPair(VerifyPairArguments),
+    /// Check devices by the law for backends, run the demo across them, measure them
+    #[cfg(feature = "gpu-check")]
+    #[command(hide = true)]
+    GpuCheck(crate::gpu_check::Arguments),
 }
 
 /// Arguments of `devices`.

@@ -8,6 +8,7 @@
 //! | `scenario` | scenario files: reading, checking, running |
 //! | `machine` | descriptions of machines: files, standard input, this machine |
 //! | `report` | the rows that the reports of `demo` and `run` share |
+//! | `gpu_check` | checks and measures devices; in builds with the feature `gpu-check` |
 //! | `output`, `progress` | standard output for results, standard error for everything else |
 #![forbid(unsafe_code)]
 
@@ -20,6 +21,9 @@ mod commands;
 
 mod demo;
 mod scenario;
+
+#[cfg(feature = "gpu-check")]
+mod gpu_check;
 
 mod device_list;
 mod machine;
@@ -51,6 +55,8 @@ fn main() -> ExitCode {
         Command::Run(arguments) => commands::run::run(arguments),
         Command::Demo(arguments) => commands::demo::run(arguments),
         Command::VerifyPair(arguments) => commands::devices::cuda::verify_one(arguments),
+        #[cfg(feature = "gpu-check")]
+        Command::GpuCheck(arguments) => gpu_check::run(arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

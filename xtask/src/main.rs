@@ -14,6 +14,7 @@ mod test_command;
 
 mod command;
 mod demo;
+mod gpu_check;
 mod set_up;
 mod tally;
 
@@ -31,6 +32,9 @@ usage: cargo xtask COMMAND
   test    set-up, then format, clippy, tidy, documentation, tests, doctests and a verified demo;
           stops at the first step that fails and says how to repeat it
   tidy    the house rules: layers, file length, wording, dependencies
+  gpu-check [OPTIONS] | --carry FILE.tar.gz
+          builds the command with its check of GPUs and runs it here, with the options of
+          `hopwise gpu-check`; or packs it for a machine that has a GPU and no Rust
   --help  this text
 ";
 
@@ -39,6 +43,7 @@ fn main() -> ExitCode {
     let result = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["test"] => test_command::run(&root()),
         ["tidy"] => tidy::run(&root()),
+        ["gpu-check", ref arguments @ ..] => gpu_check::run(&root(), arguments),
         ["--help" | "-h" | "help"] => {
             print!("{HELP}");
             Ok(())

@@ -93,7 +93,7 @@ fn syntax_types_and_keys_are_told_with_line_and_key() {
 fn unknown_names_are_told_with_those_that_exist() {
     let cases: [(&str, &str, &[&str]); 11] = [
         ("kind = \"host\"", "kind = \"wgpu\"\nworkers = 2", &["line 3", "belongs to host devices"]),
-        ("kind = \"host\"", "kind = \"cuda\"", &["line 3", "`cuda`", "allowed: host"]),
+        ("kind = \"host\"", "kind = \"metal\"", &["line 3", "`metal`", "allowed: host"]),
         ("device = 1", "device = 2", &["line 13", "no device 2", "0 to 1"]),
         ("\"counter\"", "\"conter\"", &["line 7", "`conter`", "token_ring", "test-panic"]),
         ("\"b.add\"", "\"c.add\"", &["line 19", "`c`", "the kernels are a, b"]),
