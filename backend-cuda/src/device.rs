@@ -79,6 +79,10 @@ impl CudaDevice {
         self.batches.graph_trials()
     }
 
+    pub(crate) fn core(&self) -> &DeviceCore {
+        &self.core
+    }
+
     /// Whether the GPU reaches another's memory without a third.
     pub(crate) fn reaches_directly(&self, other: &Self) -> bool {
         let path = self.core.paths.find(&self.core.context, &other.core.context);

@@ -30,6 +30,7 @@ pub use options::{
 };
 pub use prelude::assemble;
 pub use probe::{Probe, probe};
+pub use raw::RawCopy;
 pub use verify::{PeerVerdict, verdict_line, verify_pair, verify_pair_in_child};
 
 mod backend;
@@ -60,6 +61,7 @@ mod graph;
 mod instance;
 mod payload;
 mod peer;
+mod raw;
 mod transfer;
 mod verify;
 mod watch;

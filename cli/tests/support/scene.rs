@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use hopwise_core::backend::Backend;
 use hopwise_core::coordinator::LaunchOptions;
-use hopwise_core::error::DeviceError;
 use hopwise_core::fault::{FaultAction, FaultPlan, FaultRule, FaultyBackend, Operation};
 use hopwise_core::fleet::{Endpoint, Fleet, HostSender, KernelPhase, KernelSpec, MessageTotals};
 use hopwise_core::id::KernelId;

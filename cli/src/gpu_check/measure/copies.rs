@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hopwise_backend_cuda::{CudaDevice, RawCopy};
 use hopwise_core::device::{Device, InitialState, InstanceRequest, KernelInstance};
 use hopwise_core::device_info::BackendKind;
 use hopwise_core::digest::{chunk_digest, state_digests};
@@ -9,7 +10,7 @@ use hopwise_core::error::TransferError;
 use hopwise_core::programs::counter::counter;
 
 use super::{Measuring, Miss, Sizes, failed};
-use crate::gpu_check::figure::{Figure, Limit, Quantity, Times};
+use crate::gpu_check::figure::{Figure, Limit, Quantity, Times, micros};
 
 /// Bytes of the chunks whose digests are compared.
 const CHUNK_BYTES: u64 = 1 << 20;
@@ -23,22 +24,23 @@ pub(super) fn with_host(device: &dyn Device, on: &str, sizes: Sizes) -> Measurin
     let instance = create(device, bytes)?;
     let from = pattern(bytes)?;
     let mut into = vec![1; from.len()];
-    let raw = match device.info().backend {
+    let [write_limit, read_limit] = match device.info().backend {
         BackendKind::Host => {
             let times = Times::measure(sizes.runs, || {
                 std::hint::black_box(&mut into[..]).copy_from_slice(std::hint::black_box(&from));
                 Measuring::Ok(())
             })?;
-            Some(Limit { what: "a copy in memory".to_owned(), times })
+            let limit = Limit { what: "a copy in memory".to_owned(), times };
+            [Some(limit.clone()), Some(limit)]
         }
-        _ => None,
+        _ => [raw(device, RawCopy::FromHost, sizes)?, raw(device, RawCopy::ToHost, sizes)?],
     };
-    let figure = |what: &str, ours| Figure {
+    let figure = |what: &str, ours, limit| Figure {
         what: format!("{what}, {} MiB of state", bytes >> 20),
         on: on.to_owned(),
         quantity: Quantity::Bytes(bytes),
         ours,
-        limit: raw.clone(),
+        limit,
     };
     let write = Times::measure(sizes.runs, || instance.write_state(0, &from)).map_err(failed)?;
     into.fill(0);
@@ -46,7 +48,17 @@ pub(super) fn with_host(device: &dyn Device, on: &str, sizes: Sizes) -> Measurin
     if into != from {
         return Err(Miss::Failed("what was read is not what was written".to_owned()));
     }
-    Ok(vec![figure("write", write), figure("read", read)])
+    Ok(vec![figure("write", write, write_limit), figure("read", read, read_limit)])
+}
+
+/// A copy of the driver's own, where the device is a GPU of the CUDA driver.
+fn raw(device: &dyn Device, way: RawCopy<'_>, sizes: Sizes) -> Measuring<Option<Limit>> {
+    let Some(cuda) = device.as_any().downcast_ref::<CudaDevice>() else { return Ok(None) };
+    let copy = || cuda.raw_copy(way, sizes.copy_bytes).map(micros);
+    copy().map_err(failed)?; // the first one finds everything cold
+    let times = (0..sizes.runs.max(1)).map(|_| copy()).collect::<Result<Vec<_>, _>>();
+    let times = Times::of(times.map_err(failed)?);
+    Ok(times.map(|times| Limit { what: "a copy of the driver's".to_owned(), times }))
 }
 
 /// Digests a state so large that its offsets take more than 32 bits, and looks for a mark near its end.
@@ -109,7 +121,10 @@ pub(super) fn between(
         on: on.to_owned(),
         quantity: Quantity::Bytes(bytes),
         ours,
-        limit: None,
+        limit: match to.as_any().downcast_ref() {
+            Some(to) => raw(from, RawCopy::To(to), sizes)?,
+            None => None,
+        },
     }])
 }
 
