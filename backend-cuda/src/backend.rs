@@ -1,5 +1,6 @@
 //! GPUs of this machine behind the traits of the core.
 
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Weak};
 
 use hopwise_core::GpuConnection;
@@ -19,7 +20,7 @@ use crate::digester::Digester;
 use crate::driver::{Driver, DriverOutcome};
 use crate::facts::{GpuFacts, Unreadable};
 use crate::library::Libraries;
-use crate::options::CudaOptions;
+use crate::options::{CudaOptions, ResidentUse};
 use crate::payload::PayloadMemory;
 use crate::peer::{PEERS, Paths};
 use crate::transfer::Lanes;
@@ -154,6 +155,11 @@ impl CudaBackend {
             digester: Digester::default(),
             payloads: PayloadMemory::new(self.options.payloads_from, self.options.payload_memory),
             paths: Paths::new(&self.options.forbidden_peers),
+            resident_on: (self.options.resident == ResidentUse::WherePossible)
+                .then_some(&card.facts)
+                .filter(|gpu| gpu.cooperative_launch && !gpu.has_display_watchdog)
+                .map(|gpu| gpu.multiprocessors),
+            residents: AtomicUsize::new(0),
             transfer_wait: self.options.transfer_wait,
             _number: number,
         };

@@ -29,10 +29,12 @@ use crate::stream::Stream;
 use launches::Launch;
 use payloads::{HeldPayload, fetched, held_payloads, note_ways};
 use plan::Plan;
+use residents::ResidentSteps;
 
 mod launches;
 mod payloads;
 mod plan;
+mod residents;
 
 /// Smallest memory of a batch: 64 KiB.
 const SMALLEST_BYTES: usize = 64 << 10;
@@ -76,21 +78,36 @@ impl Batches {
     ) -> Result<(), DeviceError> {
         let instances: Vec<Arc<dyn KernelInstance>> =
             steps.iter().map(|step| Arc::clone(&step.instance)).collect();
-        let plan = Plan::new(core, &instances, steps)?;
+        let entered = core.context.enter()?;
+        // Those that stay on the GPU work while the others are launched.
+        let residents = ResidentSteps::begin(core, &entered, &instances, steps);
+        let launched = self.run_launched(core, &entered, &instances, steps);
+        let stayed = residents.end(&entered, steps);
+        launched.and(stayed)
+    }
+
+    /// Runs the steps that are launched.
+    fn run_launched(
+        &self,
+        core: &Arc<DeviceCore>,
+        entered: &Entered<'_>,
+        instances: &[Arc<dyn KernelInstance>],
+        steps: &mut [Step],
+    ) -> Result<(), DeviceError> {
+        let plan = Plan::new(core, instances, steps)?;
         if plan.planned.is_empty() {
             return plan.busy.map_or(Ok(()), Err);
         }
-        let entered = core.context.enter()?;
-        let mut bench = self.take(&entered, &plan)?;
+        let mut bench = self.take(entered, &plan)?;
         let held = held_payloads(steps);
-        let ran = bench.run(&entered, core, &plan, steps, &held);
+        let ran = bench.run(entered, core, &plan, steps, &held);
         match ran {
             Ok(()) => self.put(bench),
             // The device may go on with what was launched, in memory that must stay then.
             Err(ref error) if error.is_fatal() => std::mem::forget((bench, held)),
             // Nothing has run, and nothing more can with this stream.
             Err(_) if bench.stream.is_recording() => drop(bench),
-            Err(_) => match bench.stream.drain(&entered) {
+            Err(_) => match bench.stream.drain(entered) {
                 Ok(()) => self.put(bench),
                 Err(_) => std::mem::forget((bench, held)),
             },

@@ -56,6 +56,17 @@ impl Compiler {
         }
     }
 
+    /// A program's code for a kernel that stays on the GPU; `None` where it cannot be compiled, which
+    /// is no error: the kernel is launched for each step then.
+    pub(crate) fn resident(
+        &self,
+        program: &Program,
+        capability: ComputeCapability,
+    ) -> Option<Image> {
+        let source = prelude::assemble_resident(program, program.cuda_c()?);
+        self.compile(&source, capability).ok()
+    }
+
     /// The digester's own code, which needs no NVRTC.
     pub(crate) fn digest(&self, capability: ComputeCapability) -> Result<Image, DeviceError> {
         if self.nvrtc.is_err() {

@@ -17,6 +17,7 @@ use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 use cudarc::driver::sys;
@@ -35,6 +36,8 @@ pub(crate) struct Context {
     raw: sys::CUcontext,
     health: DeviceHealth,
     wait_limit: Duration,
+    /// How much of the GPU resident kernels hold, in thousandths.
+    resident_permille: AtomicU32,
     /// The first error of a release that nobody has heard of.
     unheard: Mutex<Option<DeviceError>>,
 }
@@ -85,7 +88,17 @@ impl Context {
         }
         status.ok().map_err(|failed| unopened(failed, "cuDevicePrimaryCtxRetain"))?;
         let (driver, unheard) = (Arc::clone(driver), Mutex::default());
-        let context = Arc::new(Self { driver, device, names, raw, health, wait_limit, unheard });
+        let resident_permille = AtomicU32::new(0);
+        let context = Arc::new(Self {
+            driver,
+            device,
+            names,
+            raw,
+            health,
+            wait_limit,
+            resident_permille,
+            unheard,
+        });
         context.begin_anew()?;
         Ok(context)
     }
@@ -124,6 +137,11 @@ impl Context {
     /// The handle, for the calls that name two contexts.
     pub(crate) fn raw(&self) -> sys::CUcontext {
         self.raw
+    }
+
+    /// How much of the GPU resident kernels hold, in thousandths.
+    pub(crate) fn resident_permille(&self) -> &AtomicU32 {
+        &self.resident_permille
     }
 
     /// What the GPU is called.

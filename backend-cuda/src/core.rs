@@ -1,6 +1,7 @@
 //! What a device shares with its programs and instances.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use hopwise_core::device::DeviceMemory;
@@ -26,6 +27,10 @@ pub(crate) struct DeviceCore {
     pub(crate) digester: Digester,
     pub(crate) payloads: PayloadMemory,
     pub(crate) paths: Paths,
+    /// Multiprocessors for kernels that stay; `None` where none may.
+    pub(crate) resident_on: Option<u32>,
+    /// Kernels that stay.
+    pub(crate) residents: AtomicUsize,
     pub(crate) transfer_wait: Duration,
     /// Free again when nothing of the device is left.
     pub(crate) _number: Number,

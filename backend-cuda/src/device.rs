@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hopwise_core::device::{
     CompiledProgram, Device, DeviceMemory, InstanceRequest, KernelInstance, PeerCopy, Step,
@@ -71,6 +72,12 @@ impl CudaDevice {
     /// What they own is left behind until the GPU is opened again.
     pub fn lose(&self, cause: impl Into<String>) -> bool {
         self.core.context.health().latch(DeviceError::Lost { cause: cause.into() })
+    }
+
+    /// How many kernels of the device stay on the GPU between their steps.
+    #[must_use]
+    pub fn resident_kernels(&self) -> usize {
+        self.core.residents.load(Ordering::Relaxed)
     }
 
     /// What was measured of CUDA graphs against plain launches, for each shape of batch that ran.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hopwise_core::abi::words_to_bytes;
@@ -13,12 +14,13 @@ use hopwise_core::error::{
 use hopwise_core::implementing::{Activity, Ongoing, Reservation, Work, invocations};
 use hopwise_core::program::Grid;
 
-use crate::context::Context;
+use crate::context::{Context, Entered};
 use crate::core::DeviceCore;
 use crate::digester::{DigestedState, Digester};
 use crate::owned::{Address, DeviceBuffer};
 use crate::prelude::parameter_words;
 use crate::program::CudaProgram;
+use crate::resident::{Resident, Wanted};
 use crate::transfer::Lane;
 
 /// Where the state begins: memory accesses of a warp are aligned to so many bytes at most.
@@ -29,6 +31,8 @@ pub(crate) struct CudaInstance {
     pub(crate) program: Arc<CudaProgram>,
     pub(crate) parameters: Vec<u32>,
     activity: Activity,
+    /// Ends before the memory goes that its kernel works on.
+    resident: Option<CountedResident>,
     memory: DeviceBuffer,
     state_at: u64,
     state_bytes: u64,
@@ -64,15 +68,49 @@ impl CudaInstance {
             }
         })?;
         drop(entered);
-        Ok(Self {
+        let mut instance = Self {
             program,
             parameters,
             activity: Activity::default(),
+            resident: None,
             memory,
             state_at,
             state_bytes: request.state_bytes,
             _memory: reservation,
-        })
+        };
+        instance.resident = instance.make_resident()?;
+        Ok(instance)
+    }
+
+    /// Makes a kernel that stays on the GPU, where that may be and there is room for it.
+    fn make_resident(&self) -> Result<Option<CountedResident>, DeviceError> {
+        let core = self.core();
+        let Some(multiprocessors) = core.resident_on else { return Ok(None) };
+        let program = &self.program.program;
+        let most_messages = program.inbox_slots();
+        let invocations = program.passes().iter().map(|pass| {
+            let messages = if pass.grid == Grid::Messages { most_messages } else { 0 };
+            self.invocations(pass.grid, messages)
+        });
+        let wanted = Wanted {
+            passes: program.passes().len(),
+            outbox_words: program.outbox_words(),
+            inbox_words: program.inbox_words(),
+            invocations: invocations.max().unwrap_or(0),
+            multiprocessors,
+        };
+        let entered = self.context().enter()?;
+        let Some(function) = self.program.resident_function(&entered) else { return Ok(None) };
+        let resident = Resident::new(&entered, function, wanted)?;
+        Ok(resident.map(|resident| {
+            core.residents.fetch_add(1, Ordering::Relaxed);
+            CountedResident { resident, core: Arc::clone(core) }
+        }))
+    }
+
+    /// The kernel that stays on the GPU, if this instance has one.
+    pub(crate) fn resident(&self) -> Option<&Resident> {
+        self.resident.as_ref().map(|counted| &counted.resident)
     }
 
     pub(crate) fn core(&self) -> &Arc<DeviceCore> {
@@ -109,14 +147,32 @@ impl CudaInstance {
         self.activity.begin(Work::Transfer, self.context().health(), wait)
     }
 
+    /// Ends a kernel that stays on the GPU, so that the state can be read and written by others.
+    pub(crate) fn park(&self, entered: &Entered<'_>) -> Result<(), DeviceError> {
+        self.resident().map_or(Ok(()), |resident| resident.park(entered))
+    }
+
     /// Works on the state, which nobody else does meanwhile.
     fn transfer<T>(
         &self,
-        work: impl FnOnce(&crate::context::Entered<'_>, &mut Lane) -> Result<T, DeviceError>,
+        work: impl FnOnce(&Entered<'_>, &mut Lane) -> Result<T, DeviceError>,
     ) -> Result<T, TransferError> {
         let _ongoing = self.begin_transfer()?;
         let entered = self.context().enter()?;
+        self.park(&entered)?;
         Ok(self.core().lanes.with(&entered, |lane| work(&entered, lane))?)
+    }
+}
+
+/// A kernel that stays on the GPU, counted by its device.
+struct CountedResident {
+    resident: Resident,
+    core: Arc<DeviceCore>,
+}
+
+impl Drop for CountedResident {
+    fn drop(&mut self) {
+        self.core.residents.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -26,9 +26,9 @@ pub use library::{Attempt, Libraries, LibraryOutcome};
 pub use nvrtc::SYMBOLS as NVRTC_SYMBOLS;
 pub use options::{
     CudaOptions, DEFAULT_PAYLOAD_MEMORY_BYTES, DEFAULT_PAYLOADS_FROM_BYTES, DEFAULT_TRANSFER_WAIT,
-    DEFAULT_WAIT_LIMIT, GpuFilter, GraphUse,
+    DEFAULT_WAIT_LIMIT, GpuFilter, GraphUse, ResidentUse,
 };
-pub use prelude::assemble;
+pub use prelude::{assemble, assemble_resident};
 pub use probe::{Probe, probe};
 pub use raw::RawCopy;
 pub use verify::{PeerVerdict, verdict_line, verify_pair, verify_pair_in_child};
@@ -62,6 +62,7 @@ mod instance;
 mod payload;
 mod peer;
 mod raw;
+mod resident;
 mod transfer;
 mod verify;
 mod watch;

@@ -65,6 +65,10 @@ impl Function {
         Ok(Self { raw, block_threads, _module: Arc::clone(module) })
     }
 
+    pub(crate) fn raw(&self) -> sys::CUfunction {
+        self.raw
+    }
+
     /// What tells the function from others.
     pub(crate) fn key(&self) -> usize {
         self.raw.addr()

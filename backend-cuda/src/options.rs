@@ -39,6 +39,7 @@ pub struct CudaOptions {
     pub(crate) transfer_wait: Duration,
     pub(crate) wait_limit: Duration,
     pub(crate) graphs: GraphUse,
+    pub(crate) resident: ResidentUse,
     pub(crate) peer_access: bool,
     pub(crate) forbidden_peers: Vec<(String, String)>,
     pub(crate) payloads_from: Option<u32>,
@@ -55,6 +56,22 @@ pub enum GraphUse {
     Always,
     /// Never.
     Never,
+}
+
+/// Whether kernels stay on the GPU between their steps, waiting for the next one.
+///
+/// A step of such a kernel costs no launch. It holds a part of the GPU while it waits (for some
+/// milliseconds after each step), its boxes are read and written over the bus, and reading or writing
+/// its state ends it until the next step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ResidentUse {
+    /// No.
+    #[default]
+    Never,
+    /// Those that are made first, as many as half of the GPU holds, where the GPU can launch kernels
+    /// whose blocks wait for each other, no watchdog of a display ends them, and the program has CUDA
+    /// C. The others are launched for each step, as usual.
+    WherePossible,
 }
 
 /// Every GPU as one device.
@@ -76,6 +93,7 @@ impl CudaOptions {
             transfer_wait: DEFAULT_TRANSFER_WAIT,
             wait_limit: DEFAULT_WAIT_LIMIT,
             graphs: GraphUse::Measured,
+            resident: ResidentUse::Never,
             peer_access: true,
             forbidden_peers: Vec::new(),
             payloads_from: Some(DEFAULT_PAYLOADS_FROM_BYTES),
@@ -135,6 +153,13 @@ impl CudaOptions {
     #[must_use]
     pub fn with_graphs(mut self, graphs: GraphUse) -> Self {
         self.graphs = graphs;
+        self
+    }
+
+    /// Says whether kernels stay on the GPU between their steps. [`ResidentUse::Never`] if not called.
+    #[must_use]
+    pub fn with_resident_kernels(mut self, resident: ResidentUse) -> Self {
+        self.resident = resident;
         self
     }
 

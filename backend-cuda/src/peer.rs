@@ -230,6 +230,8 @@ pub(crate) fn copy_state(
         address: instance.state() + offset_bytes,
     });
     let entered = source.context.enter()?;
+    from.park(&entered)?;
+    to.park(&target.context.enter()?)?;
     let copied = from.core().lanes.with(&entered, |lane| match path {
         PeerPath::Same | PeerPath::Direct { .. } => {
             // SAFETY: both ranges lie in states that nobody else touches.

@@ -17,7 +17,7 @@ struct hw_Kernel {
     hw_u32 *outbox_header;    // byte 32: sent, capacity, overflow, flags
     hw_u32 *outbox_slots;     // byte 40
     hw_u64 invocations;       // byte 48: how many this kernel asked for
-    hw_u64 reserved;          // byte 56
+    hw_u64 first;             // byte 56: index of the block's first invocation, set on the device
 };
 
 // Words of a slot in front of its payload, in both boxes.
@@ -40,8 +40,9 @@ struct hw_Kernel {
 #define HW_PASS_OF(name, threads)                                                     \
     static __device__ void hw_body_##name(const hw_Kernel &hw);                       \
     extern "C" __global__ void __launch_bounds__(threads) name(const hw_Kernel *hw_table) { \
-        const hw_Kernel hw = hw_table[blockIdx.y];                                    \
-        if ((hw_u64)blockIdx.x * blockDim.x < hw.invocations) hw_body_##name(hw);     \
+        hw_Kernel hw = hw_table[blockIdx.y];                                          \
+        hw.first = (hw_u64)blockIdx.x * blockDim.x;                                   \
+        if (hw.first < hw.invocations) hw_body_##name(hw);                            \
     }                                                                                 \
     static __device__ void hw_body_##name(const hw_Kernel &hw)
 
@@ -52,9 +53,7 @@ struct hw_Kernel {
 #pragma nv_diag_suppress 186
 
 // The linear index of the invocation. Indices past the count occur and are to be ignored.
-HW_FUNCTION hw_u64 hw_index(const hw_Kernel &) {
-    return (hw_u64)blockIdx.x * blockDim.x + threadIdx.x;
-}
+HW_FUNCTION hw_u64 hw_index(const hw_Kernel &hw) { return hw.first + threadIdx.x; }
 
 // One word of the parameters; 0 beyond their end.
 HW_FUNCTION hw_u32 hw_parameter(const hw_Kernel &hw, hw_u32 i) {

@@ -6,6 +6,9 @@ use hopwise_core::program::Program;
 /// The part that is the same for every program.
 const PRELUDE: &str = include_str!("prelude.cuh");
 
+/// What follows a program whose kernels stay on the GPU.
+const RESIDENT: &str = include_str!("resident.cuh");
+
 /// What the prelude is called in errors.
 pub(crate) const PRELUDE_FILE: &str = "prelude.cuh";
 
@@ -33,6 +36,14 @@ pub fn assemble(program: &Program, cuda_c: &str) -> String {
     format!(
         "{constants}#line 1 \"{PRELUDE_FILE}\"\n{PRELUDE}#line 1 \"{PROGRAM_FILE}\"\n{cuda_c}\n"
     )
+}
+
+/// The same with the entry point `hw_resident` of a kernel that stays on the GPU.
+pub fn assemble_resident(program: &Program, cuda_c: &str) -> String {
+    let passes = program.passes().iter().map(|pass| format!(" HW_RUN({})", pass.entry_point));
+    let passes: String = passes.collect();
+    let own = assemble(program, cuda_c);
+    format!("{own}\n#define HW_PASSES{passes}\n#line 1 \"resident.cuh\"\n{RESIDENT}")
 }
 
 /// Where what belongs to one step lies in a batch's memory, in words.

@@ -8,6 +8,7 @@ use hopwise_core::device::CompiledProgram;
 use hopwise_core::error::{CompileError, DeviceError};
 use hopwise_core::program::Program;
 
+use crate::context::Entered;
 use crate::core::DeviceCore;
 use crate::module::{Function, load};
 use crate::prelude::{BoxWords, PROGRAM_FILE};
@@ -22,6 +23,14 @@ pub(crate) struct CudaProgram {
 }
 
 impl CudaProgram {
+    /// The entry point of a kernel that stays on the GPU, compiled and loaded for each kernel: its
+    /// module may not go while another's kernel runs.
+    pub(crate) fn resident_function(&self, entered: &Entered<'_>) -> Option<Function> {
+        let image = self.core.compiler.resident(&self.program, self.core.capability)?;
+        let module = load(entered, &image).ok()?;
+        Function::of(entered, &module, "hw_resident").ok()
+    }
+
     /// Compiles and loads the program.
     pub(crate) fn compile(
         program: &Arc<Program>,

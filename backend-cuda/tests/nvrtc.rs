@@ -8,7 +8,7 @@ mod stand_in;
 
 use std::sync::Arc;
 
-use hopwise_backend_cuda::{CudaBackend, CudaOptions, assemble};
+use hopwise_backend_cuda::{CudaBackend, CudaOptions, assemble, assemble_resident};
 use hopwise_core::backend::Backend;
 use hopwise_core::conformance::programs as suite;
 use hopwise_core::error::CompileError;
@@ -68,6 +68,11 @@ fn all_that_we_ship_compiles_and_assembles_without_spills() {
         let passes: Vec<_> =
             program.passes().iter().map(|pass| pass.entry_point.as_str()).collect();
         check(&compilers, &nvrtc, program.name(), &source(&program), &passes);
+        let own = program.cuda_c().expect("it was compiled above");
+        let resident = assemble_resident(&program, own);
+        let with_resident: Vec<_> = passes.iter().copied().chain(["hw_resident"]).collect();
+        let name = format!("{}-resident", program.name());
+        check(&compilers, &nvrtc, &name, &resident, &with_resident);
     }
     check(&compilers, &nvrtc, "digest", include_str!("../src/digest.cu"), &["hw_digest"]);
 }
@@ -121,7 +126,7 @@ fn tables_have_the_layout_that_the_host_writes() {
         ("outbox_header", 32),
         ("outbox_slots", 40),
         ("invocations", 48),
-        ("reserved", 56),
+        ("first", 56),
     ];
     let digest =
         [("state", 0), ("first_word", 8), ("end_word", 16), ("chunk_words", 24), ("sums", 32)];

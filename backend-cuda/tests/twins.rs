@@ -12,3 +12,18 @@ const MACHINE: &str = "
 ";
 
 hopwise_core::twins_suite!(|| StandIn::with_machine(MACHINE).backend(CudaOptions::new()));
+
+mod resident {
+    //! The same with kernels that stay on the GPU.
+
+    use hopwise_backend_cuda::{CudaBackend, ResidentUse};
+
+    use super::{CudaOptions, MACHINE, StandIn};
+
+    fn backend() -> CudaBackend {
+        let options = CudaOptions::new().with_resident_kernels(ResidentUse::WherePossible);
+        StandIn::with_machine(MACHINE).backend(options)
+    }
+
+    hopwise_core::twins_suite!(backend);
+}

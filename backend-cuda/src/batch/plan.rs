@@ -55,6 +55,9 @@ impl<'a> Plan<'a> {
         for (position, (instance, step)) in instances.iter().zip(steps.iter_mut()).enumerate() {
             let instance = instance.as_any().downcast_ref::<CudaInstance>();
             let instance = instance.expect("instances were checked before the batch");
+            if instance.resident().is_some() {
+                continue; // it takes its steps without a launch
+            }
             let messages = step.inbox[0];
             if let Some(fault) = too_large(instance, messages) {
                 step.outcome = StepOutcome::Faulted(fault);

@@ -59,9 +59,6 @@ functions! {
     fn cuDeviceGetAttribute(*mut c_int, sys::CUdevice_attribute, sys::CUdevice);
     fn cuDeviceGetPCIBusId(*mut c_char, c_int, sys::CUdevice);
     fn cuDeviceCanAccessPeer(*mut c_int, sys::CUdevice, sys::CUdevice);
-    fn cuDeviceGetP2PAttribute(
-        *mut c_int, sys::CUdevice_P2PAttribute, sys::CUdevice, sys::CUdevice,
-    );
 
     fn cuDevicePrimaryCtxRetain(*mut sys::CUcontext, sys::CUdevice);
     fn cuDevicePrimaryCtxRelease_v2(sys::CUdevice);

@@ -4,6 +4,12 @@
 
 #pragma once
 
+#include <pthread.h>
+#include <time.h>
+
+#include <thread>
+#include <vector>
+
 #define __global__ __attribute__((visibility("default"), used))
 #define __device__
 #define __host__
@@ -50,6 +56,45 @@ static inline unsigned atomicCAS(unsigned *at, unsigned expected, unsigned value
 
 static inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 static inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+// The barrier of a block whose threads run at the same time; none where they run one by one.
+static thread_local pthread_barrier_t *hw_shim_block = nullptr;
+
+static inline void __syncthreads() {
+    if (hw_shim_block) pthread_barrier_wait(hw_shim_block);
+}
+static inline void __nanosleep(unsigned nanoseconds) {
+    const timespec pause = {0, (long)nanoseconds};
+    nanosleep(&pause, nullptr);
+}
+static inline unsigned long long hw_now_ns() {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (unsigned long long)now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec;
+}
+
+// Runs the threads of a grid of one dimension at the same time, as a cooperative launch does.
+extern "C" __attribute__((visibility("default"))) void hw_shim_launch_together(
+    void (*kernel)(const void *), const void *argument, const unsigned grid[3],
+    const unsigned block[3]
+) {
+    std::vector<pthread_barrier_t> barriers(grid[0]);
+    std::vector<std::thread> threads;
+    for (unsigned b = 0; b < grid[0]; b++) {
+        pthread_barrier_init(&barriers[b], nullptr, block[0]);
+        for (unsigned t = 0; t < block[0]; t++) {
+            threads.emplace_back([=, &barriers] {
+                gridDim = {grid[0], 1, 1};
+                blockDim = {block[0], 1, 1};
+                blockIdx = {b, 0, 0};
+                threadIdx = {t, 0, 0};
+                hw_shim_block = &barriers[b];
+                kernel(argument);
+            });
+        }
+    }
+    for (std::thread &thread : threads) thread.join();
+}
 
 // Runs every thread of a grid.
 extern "C" __attribute__((visibility("default"))) void hw_shim_launch(

@@ -70,7 +70,7 @@ driver! {
             36 => 1_200_000,
             75 => gpu.capability.0,
             76 => gpu.capability.1,
-            95 => 1,
+            95 => i32::from(gpu.cooperative),
             17 | 18 | 32 => 0,
             _ => return Err(INVALID_VALUE),
         };

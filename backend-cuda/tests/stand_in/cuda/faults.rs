@@ -74,6 +74,10 @@ fn is_sticky(code: Code) -> bool {
 }
 
 pub fn count(name: &str) -> u64 {
+    if name == "busy streams" {
+        let state = state::lock();
+        return state.streams.values().filter(|stream| !stream.queue.is_idle()).count() as u64;
+    }
     let Some(kind) = name.strip_prefix("live ") else {
         return CALLS.lock().expect("counting does not panic").counts.get(name).copied().unwrap_or(0);
     };

@@ -10,6 +10,7 @@ pub struct Gpu {
     pub pci: String,
     pub memory_bytes: u64,
     pub capability: (i32, i32),
+    pub cooperative: bool,
 }
 
 #[derive(Debug, Default)]
@@ -99,6 +100,7 @@ fn gpu(place: usize, value: impl Fn(&str) -> Option<String>) -> Gpu {
         .expect("positive")
             << 20,
         capability: (number(Some(major.to_owned())), number(Some(minor.to_owned()))),
+        cooperative: value("cooperative").is_none_or(|text| text != "0"),
     }
 }
 

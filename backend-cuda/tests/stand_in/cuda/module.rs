@@ -14,6 +14,9 @@ unsafe extern "C" {
     fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
+/// A cooperative launch that does not fit the device at once.
+const TOO_LARGE: Code = 720;
+
 /// How the images of the stand-in NVRTC begin; the path of a library follows.
 const MAGIC: &[u8] = b"HOPWISE-STAND-IN\n";
 
@@ -33,15 +36,20 @@ pub struct Function {
     pub module: Arc<Module>,
     kernel: *mut c_void,
     launch: LaunchGrid,
+    /// Runs all threads at the same time.
+    together: LaunchGrid,
+    /// A kernel that waits on the device: few threads, since each is one of the system's.
+    is_resident: bool,
 }
 
 unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl Function {
-    pub fn run(&self, argument: u64, grid: [u32; 3], block: [u32; 3]) {
+    pub fn run(&self, argument: u64, grid: [u32; 3], block: [u32; 3], together: bool) {
         let argument = argument as *const c_void;
-        unsafe { (self.launch)(self.kernel, argument, grid.as_ptr(), block.as_ptr()) };
+        let launch = if together { self.together } else { self.launch };
+        unsafe { launch(self.kernel, argument, grid.as_ptr(), block.as_ptr()) };
     }
 }
 
@@ -85,18 +93,25 @@ driver! {
         };
         let find = |name: *const c_char| unsafe { dlsym(module.library, name) };
         let (kernel, launch) = (find(name), find(c"hw_shim_launch".as_ptr()));
-        if kernel.is_null() || launch.is_null() { return Err(NOT_FOUND); }
+        let together = find(c"hw_shim_launch_together".as_ptr());
+        if kernel.is_null() || launch.is_null() || together.is_null() { return Err(NOT_FOUND); }
         let launch = unsafe { std::mem::transmute::<*mut c_void, LaunchGrid>(launch) };
+        let together = unsafe { std::mem::transmute::<*mut c_void, LaunchGrid>(together) };
+        let is_resident = unsafe { CStr::from_ptr(name) } == c"hw_resident";
         let mut state = state::lock();
         let handle = state.handle();
-        state.functions.insert(handle, Arc::new(Function { module, kernel, launch }));
+        state.functions.insert(handle, Arc::new(Function { module, kernel, launch, together, is_resident }));
         unsafe { function.write(handle) };
         Ok(())
     }
 
     fn cuFuncGetAttribute(value: *mut i32, attribute: u32, function: u64) {
-        if !state::lock().functions.contains_key(&function) { return Err(INVALID_HANDLE); }
+        let is_resident = {
+            let state = state::lock();
+            state.functions.get(&function).ok_or(INVALID_HANDLE)?.is_resident
+        };
         let found = match attribute {
+            0 if is_resident => 2,
             0 => 256,
             1..=4 => 0,
             _ => return Err(INVALID_VALUE),
@@ -110,21 +125,25 @@ driver! {
         block_z: u32, _shared: u32, stream: u64, arguments: *mut *mut c_void,
         _extra: *mut *mut c_void,
     ) {
-        launch(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], stream, arguments)
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        launch(function, grid, block, stream, arguments, false)
     }
 
     fn cuLaunchCooperativeKernel(
         function: u64, grid_x: u32, grid_y: u32, grid_z: u32, block_x: u32, block_y: u32,
         block_z: u32, _shared: u32, stream: u64, arguments: *mut *mut c_void,
     ) {
-        launch(function, [grid_x, grid_y, grid_z], [block_x, block_y, block_z], stream, arguments)
+        if grid_y != 1 || grid_z != 1 || grid_x > 16 || block_x > 8 { return Err(TOO_LARGE); }
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        launch(function, grid, block, stream, arguments, true)
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
         blocks: *mut i32, function: u64, threads: i32, _shared: usize,
     ) {
-        if !state::lock().functions.contains_key(&function) { return Err(INVALID_HANDLE); }
-        unsafe { blocks.write(1024 / threads.max(1)) };
+        let state = state::lock();
+        let is_resident = state.functions.get(&function).ok_or(INVALID_HANDLE)?.is_resident;
+        unsafe { blocks.write(if is_resident { 1 } else { 1024 / threads.max(1) }) };
         Ok(())
     }
 }
@@ -135,6 +154,7 @@ fn launch(
     block: [u32; 3],
     stream: u64,
     arguments: *mut *mut c_void,
+    together: bool,
 ) -> Result<(), Code> {
     let device = context::current()?;
     let threads: u64 = block.iter().map(|n| u64::from(*n)).product();
@@ -152,5 +172,5 @@ fn launch(
         }
         Arc::clone(function)
     };
-    stream::put(stream, Op::Launch { function, grid, block, argument })
+    stream::put(stream, Op::Launch { function, grid, block, argument, together })
 }

@@ -16,7 +16,13 @@ pub enum Op {
     /// Lasts as long as the copies of its device hang.
     Stall,
     Fill { at: u64, byte: u8, bytes: usize },
-    Launch { function: Arc<Function>, grid: [u32; 3], block: [u32; 3], argument: u64 },
+    Launch {
+        function: Arc<Function>,
+        grid: [u32; 3],
+        block: [u32; 3],
+        argument: u64,
+        together: bool,
+    },
     Record { event: Arc<Event>, number: u64 },
     Wait { event: Arc<Event>, number: u64 },
 }
@@ -44,11 +50,11 @@ impl Op {
                 }
             }
             Self::Fill { at, byte, bytes } => unsafe { (at as *mut u8).write_bytes(byte, bytes) },
-            Self::Launch { function, grid, block, argument } => {
+            Self::Launch { function, grid, block, argument, together } => {
                 while state::lock().devices[device].hangs {
                     thread::sleep(Duration::from_millis(2));
                 }
-                function.run(argument, grid, block);
+                function.run(argument, grid, block, together);
             }
             Self::Record { event, number } => {
                 *event.done.lock().expect("no panic under it") = number;
