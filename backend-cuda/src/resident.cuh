@@ -34,6 +34,20 @@ HW_FUNCTION hw_u64 hw_now_ns() {
 // A word that others change meanwhile.
 HW_FUNCTION hw_u32 hw_seen(const hw_u32 *word) { return *(const volatile hw_u32 *)word; }
 
+HW_FUNCTION hw_Kernel hw_seen_kernel(const hw_Kernel *kernel) {
+    const volatile hw_Kernel *seen = kernel;
+    hw_Kernel hw;
+    hw.state = seen->state;
+    hw.state_words = seen->state_words;
+    hw.parameters = seen->parameters;
+    hw.inbox = seen->inbox;
+    hw.outbox_header = seen->outbox_header;
+    hw.outbox_slots = seen->outbox_slots;
+    hw.invocations = seen->invocations;
+    hw.first = 0u;
+    return hw;
+}
+
 HW_FUNCTION void hw_pause() {
 #if !defined(__CUDACC_RTC__) || __CUDA_ARCH__ >= 700
     __nanosleep(200);
@@ -101,10 +115,7 @@ extern "C" __global__ void __launch_bounds__(HW_BLOCK_THREADS) hw_resident(
         hw_u32 pass = 0u;
 #define HW_RUN(name)                                                                       \
     {                                                                                      \
-        hw_Kernel hw;                                                                      \
-        for (hw_u32 word = 0u; word < sizeof(hw_Kernel) / 4u; word++) {                    \
-            ((hw_u32 *)&hw)[word] = hw_seen((const hw_u32 *)(table + pass) + word);        \
-        }                                                                                  \
+        hw_Kernel hw = hw_seen_kernel(table + pass);                                       \
         hw.first = (hw_u64)blockIdx.x * blockDim.x;                                        \
         for (; hw.first < hw.invocations; hw.first += threads) {                           \
             hw_body_##name(hw);                                                            \

@@ -40,6 +40,10 @@ const MOST_PERMILLE: u32 = 500;
 /// Part of a GPU that one may hold: one in so many.
 const SHARES: u32 = 8;
 
+/// How often its blocks go over the invocations of a pass at most. A kernel that is larger gains more
+/// from the whole GPU than from the launch that it would save. Chosen, not measured.
+const MOST_ROUNDS: u64 = 64;
+
 // Places in the memory that both see, in bytes: `hw_Control` of resident.cuh, then the tables.
 const ASKED_AT: usize = 0;
 const DONE_AT: usize = 4;
@@ -153,6 +157,9 @@ impl Resident {
         let useful = wanted.invocations.div_ceil(threads.into()).max(1);
         let most = (capacity / SHARES).max(1);
         let blocks = u32::try_from(useful).unwrap_or(u32::MAX).min(most);
+        if wanted.invocations > u64::from(blocks) * u64::from(threads) * MOST_ROUNDS {
+            return Ok(None);
+        }
         let Some(share) = Share::take(entered.context, (blocks * 1000).div_ceil(capacity)) else {
             return Ok(None);
         };
