@@ -39,7 +39,9 @@ struct hw_Kernel {
 // The same with another largest number of threads in a block.
 #define HW_PASS_OF(name, threads)                                                     \
     static __device__ void hw_body_##name(const hw_Kernel &hw);                       \
-    extern "C" __global__ void __launch_bounds__(threads) name(const hw_Kernel *hw_table) { \
+    extern "C" __global__ void __launch_bounds__(threads, 1) name(                      \
+        const hw_Kernel *hw_table                                                     \
+    ) {                                                                               \
         hw_Kernel hw = hw_table[blockIdx.y];                                          \
         hw.first = (hw_u64)blockIdx.x * blockDim.x;                                   \
         if (hw.first < hw.invocations) hw_body_##name(hw);                            \

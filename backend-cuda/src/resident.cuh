@@ -90,7 +90,7 @@ HW_FUNCTION hw_u32 hw_next(hw_Control *control, hw_u32 done, hw_u64 begun) {
     }
 }
 
-extern "C" __global__ void __launch_bounds__(HW_BLOCK_THREADS) hw_resident(
+extern "C" __global__ void __launch_bounds__(HW_BLOCK_THREADS, 1) hw_resident(
     const hw_Resident *argument
 ) {
     const hw_Resident own = *argument;
