@@ -1,5 +1,10 @@
 //! hopwise on the CUDA driver.
 //!
+//! [`CudaBackend`] implements the traits of the core: it lists GPUs and MIG instances by UUID, opens
+//! them as one or more logical devices, and runs kernels whose programs have a CUDA C or PTX form
+//! (`docs/kernel-abi.md` describes the prelude that they are joined with, `docs/backends.md` what this
+//! backend can and cannot, and that it was not run on a real GPU yet).
+//!
 //! The crate links against nothing of CUDA: it opens the driver's libraries when it is asked
 //! to, so that it builds and runs on a machine without them. [`probe()`] says what is there, and
 //! for what is missing which names were tried and what to do about it.
