@@ -1,4 +1,5 @@
 //! Runs a part of a test in a process of its own, with an environment of its own.
+#![allow(dead_code, reason = "every test file uses its own part")]
 
 use std::env;
 use std::process::{Command, Stdio};
