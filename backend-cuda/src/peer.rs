@@ -229,9 +229,11 @@ pub(crate) fn copy_state(
         context: &instance.core().context,
         address: instance.state() + offset_bytes,
     });
+    if to.resident().is_some() {
+        to.park(&target.context.enter()?)?;
+    }
     let entered = source.context.enter()?;
     from.park(&entered)?;
-    to.park(&target.context.enter()?)?;
     let copied = from.core().lanes.with(&entered, |lane| match path {
         PeerPath::Same | PeerPath::Direct { .. } => {
             // SAFETY: both ranges lie in states that nobody else touches.

@@ -189,7 +189,7 @@ fn a_standstill_ends_and_says_who_waits_for_whom() {
 fn wrong_usage_is_told_with_what_is_allowed() {
     let folder = folder_with_image();
     let cases = [
-        ("--devices cuda:2", "allowed: host, wgpu"),
+        ("--devices metal:2", "allowed: host, wgpu"),
         ("--devices wgpu[x]", "as in host:3"),
         ("--lose 3@1", "there is no device 3"),
         ("--devices host:0", "from 1 to 256"),

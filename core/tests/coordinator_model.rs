@@ -176,14 +176,18 @@ impl Pair {
             let target = after.get_mut(&plan.target).expect("targets are registered");
             assert_eq!(plan.target_incarnation.raw(), target.incarnation);
             let underway = self.model.requests.get(&plan.kernel);
-            let is_underway = underway.is_some_and(|request| {
-                request.target == plan.target && target.reservations.remove(&request.id).is_some()
-            });
+            let reserved = underway
+                .filter(|request| request.target == plan.target)
+                .and_then(|request| target.reservations.remove(&request.id));
+            let is_underway = reserved.is_some();
             assert!(is_underway || target.state == DeviceState::Active);
             last_in_turn = if is_underway { last_in_turn } else { Some(plan.target) };
             let bytes = bytes_of[&plan.kernel];
             assert!(is_underway || bytes <= target.available(TOTAL_BYTES), "memory is there");
-            target.kernels.push((plan.kernel, model::Promise { bytes, before_report: false }));
+            // A reservation that a report counted already is not counted again when it is used.
+            let new = model::Promise { bytes, before_report: false };
+            let promise = reserved.map_or(new, |(_, promise)| promise);
+            target.kernels.push((plan.kernel, promise));
             assert!(target.used() <= CAPACITY, "plans count one another");
         }
         if let Some(last) = last_in_turn
