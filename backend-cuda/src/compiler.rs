@@ -69,7 +69,8 @@ impl Compiler {
 
     /// The digester's own code, which needs no NVRTC.
     pub(crate) fn digest(&self, capability: ComputeCapability) -> Result<Image, DeviceError> {
-        if self.nvrtc.is_err() {
+        let can_compile = self.nvrtc.as_ref().is_ok_and(|nvrtc| target(nvrtc, capability).is_ok());
+        if !can_compile {
             return Ok(image_of_ptx(include_str!("digest.ptx")));
         }
         let source = include_str!("digest.cu");
@@ -128,7 +129,8 @@ fn target(nvrtc: &Nvrtc, capability: ComputeCapability) -> Result<Target, Failur
 /// else was found there.
 fn source_error(program: &str, log: &str) -> CompileError {
     let errors: Vec<_> = LogEntry::all(log).filter(|entry| entry.is_error).collect();
-    let own = errors.iter().find(|entry| entry.file == PROGRAM_FILE);
+    let at_end = end_of_source(log);
+    let own = errors.iter().find(|entry| entry.file == PROGRAM_FILE).or(at_end.as_ref());
     let Some(first) = own.or(errors.first()) else {
         return CompileError::Source {
             program: program.to_owned(),
@@ -158,6 +160,15 @@ fn source_error(program: &str, log: &str) -> CompileError {
             "{message}; correct the CUDA C here; docs/kernel-abi.md has what the prelude offers"
         ),
     }
+}
+
+/// An error at the end of the source, such as a bracket that was never closed. It has no place of its
+/// own; a note behind it says which bracket that was.
+fn end_of_source(log: &str) -> Option<LogEntry> {
+    let message = log.lines().find_map(|line| line.strip_prefix("At end of source: error: "))?;
+    let note = LogEntry::all(log).find(|entry| !entry.is_error && entry.file == PROGRAM_FILE)?;
+    let message = format!("{message} ({})", note.message);
+    Some(LogEntry { is_error: true, message, ..note })
 }
 
 /// An entry of NVRTC's log: `program.cu(3): error: what is wrong`, then the line, indented by two,

@@ -19,3 +19,9 @@ fn backend() -> CudaBackend {
 }
 
 hopwise_core::conformance_suite!(backend);
+
+/// A backend that lists nothing passes everything.
+#[test]
+fn the_stand_in_is_listed() {
+    assert_eq!(backend().gpus().count(), 2);
+}

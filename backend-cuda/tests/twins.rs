@@ -13,6 +13,12 @@ const MACHINE: &str = "
 
 hopwise_core::twins_suite!(|| StandIn::with_machine(MACHINE).backend(CudaOptions::new()));
 
+/// A backend that lists nothing passes everything.
+#[test]
+fn the_stand_in_is_listed() {
+    assert_eq!(StandIn::with_machine(MACHINE).backend(CudaOptions::new()).gpus().count(), 1);
+}
+
 mod resident {
     //! The same with kernels that stay on the GPU.
 

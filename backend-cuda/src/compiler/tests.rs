@@ -51,3 +51,18 @@ fn an_error_in_the_prelude_and_a_log_without_places_are_told() {
     let (file, line, _, message) = parts(source_error("p", "out of memory\n"));
     assert_eq!((file.as_str(), line, message.as_str()), ("program.cu", 1, "out of memory"));
 }
+
+#[test]
+fn an_error_at_the_end_has_the_place_of_its_note() {
+    let log = "\
+At end of source: error: expected a \"}\"
+program.cu(2): note #3196-D: to match this \"{\"
+  HW_PASS(count) {
+                 ^
+
+1 error detected in the compilation of \"program.cu\".
+";
+    let (file, line, column, message) = parts(source_error("p", log));
+    assert_eq!((file.as_str(), line, column), ("program.cu", 2, 16));
+    assert!(message.starts_with("expected a \"}\" (to match this \"{\")"), "{message}");
+}
