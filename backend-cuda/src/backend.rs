@@ -19,6 +19,7 @@ use crate::device::CudaDevice;
 use crate::digester::Digester;
 use crate::driver::{Driver, DriverOutcome};
 use crate::facts::{GpuFacts, Unreadable};
+use crate::gpu::Gpu;
 use crate::library::Libraries;
 use crate::options::{CudaOptions, ResidentUse};
 use crate::payload::PayloadMemory;
@@ -258,6 +259,9 @@ impl Card {
         logical: usize,
         options: &CudaOptions,
     ) -> Result<(Arc<Context>, Number), DeviceError> {
+        // One at a time, whichever backend they come from: the GPU has one primary context.
+        let gpu = Gpu::of(self.facts.device);
+        let _opening = gpu.open();
         let (health, numbers, known) = {
             let mut opened = self.opened.lock();
             if !opened.health.is_working() {
@@ -268,21 +272,13 @@ impl Card {
         let context = match known {
             Some(context) => context,
             None => {
-                // Retained without the lock. Of two threads that do so one keeps its context; both
-                // are the same to the driver, which counts.
                 let (device, names) = (self.facts.device, self.facts.names());
-                let new =
-                    Context::retain(driver, device, names, health.clone(), options.wait_limit)?;
-                let mut opened = self.opened.lock();
-                match opened.context.upgrade() {
-                    Some(context) => context,
-                    None => {
-                        opened.context = Arc::downgrade(&new);
-                        PEERS.add(&new);
-                        watch.attend(&self.facts, new.health());
-                        new
-                    }
-                }
+                let limit = options.wait_limit;
+                let new = Context::retain(driver, device, names, health.clone(), limit)?;
+                self.opened.lock().context = Arc::downgrade(&new);
+                PEERS.add(&new);
+                watch.attend(&self.facts, new.health());
+                new
             }
         };
         let number = numbers.take(logical, options.logical_devices, &health);

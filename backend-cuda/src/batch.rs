@@ -14,6 +14,7 @@
 //! wrote.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use hopwise_core::device::{KernelInstance, Step};
@@ -55,6 +56,8 @@ struct Bench {
     arena: DeviceBuffer,
     graphs: Graphs,
     use_graphs: GraphUse,
+    /// Whether another GPU may write its memory at any time: it is left behind then.
+    is_tainted: AtomicBool,
 }
 
 impl Batches {
@@ -104,7 +107,9 @@ impl Batches {
         match ran {
             Ok(()) => self.put(bench),
             // The device may go on with what was launched, in memory that must stay then.
-            Err(ref error) if error.is_fatal() => std::mem::forget((bench, held)),
+            Err(ref error) if error.is_fatal() || bench.is_tainted.load(Ordering::Relaxed) => {
+                std::mem::forget((bench, held));
+            }
             // Nothing has run, and nothing more can with this stream.
             Err(_) if bench.stream.is_recording() => drop(bench),
             Err(_) => match bench.stream.drain(entered) {
@@ -130,6 +135,7 @@ impl Batches {
                 arena: DeviceBuffer::new(entered, whole as u64)?,
                 graphs: Graphs::default(),
                 use_graphs: self.use_graphs,
+                is_tainted: AtomicBool::new(false),
             });
         };
         if bench.upload.length() < upload {

@@ -26,12 +26,14 @@ use hopwise_core::health::DeviceHealth;
 use parking_lot::Mutex;
 
 use crate::driver::{Driver, DriverStatus, Functions};
+use crate::gpu::Gpu;
 
 /// A GPU's primary context, which all of its logical devices share.
 #[derive(Debug)]
 pub(crate) struct Context {
     driver: Arc<Driver>,
     device: sys::CUdevice,
+    gpu: Arc<Gpu>,
     names: GpuNames,
     raw: sys::CUcontext,
     health: DeviceHealth,
@@ -59,13 +61,16 @@ pub(crate) struct GpuNames {
 /// A context that is current on this thread.
 pub(crate) struct Entered<'a> {
     pub(crate) context: &'a Arc<Context>,
+    /// Given up after the context is not current any more.
+    _inside: Inside<'a>,
     /// The current context belongs to a thread.
     _thread: PhantomData<*const ()>,
 }
 
 impl Context {
-    /// Retains the primary context of a device. One that an earlier loss left useless is reset
-    /// first, which is the driver's way to begin anew.
+    /// Retains the primary context of a device, on whose [`Gpu`] the caller holds the opening. What
+    /// an earlier loss left useless or left behind is reset first, which is the driver's way to begin
+    /// anew.
     pub(crate) fn retain(
         driver: &Arc<Driver>,
         device: sys::CUdevice,
@@ -73,56 +78,33 @@ impl Context {
         health: DeviceHealth,
         wait_limit: Duration,
     ) -> Result<Arc<Self>, DeviceError> {
-        let functions = &driver.functions;
-        let mut raw = ptr::null_mut();
-        let mut retain = || {
-            // SAFETY: `raw` lives until the call returns; the device is one that the driver lists.
-            DriverStatus(unsafe { (functions.cuDevicePrimaryCtxRetain)(&raw mut raw, device) })
-        };
-        let mut status = retain();
-        if status.is_fatal() {
-            // SAFETY: the device is one that the driver lists. Who else uses the context has lost it.
-            let reset = DriverStatus(unsafe { (functions.cuDevicePrimaryCtxReset_v2)(device) });
-            reset.ok().map_err(|failed| unopened(failed, "cuDevicePrimaryCtxReset_v2"))?;
-            status = retain();
+        let gpu = Gpu::of(device);
+        if gpu.is_left_behind() {
+            reset(driver, device, &gpu, wait_limit)?;
         }
-        status.ok().map_err(|failed| unopened(failed, "cuDevicePrimaryCtxRetain"))?;
+        let raw = match retained(driver, device) {
+            Ok(raw) => raw,
+            Err(failed) if failed.is_fatal() => {
+                reset(driver, device, &gpu, wait_limit)?;
+                retained(driver, device)
+                    .map_err(|failed| unopened(failed, "cuDevicePrimaryCtxRetain"))?
+            }
+            Err(failed) => return Err(unopened(failed, "cuDevicePrimaryCtxRetain")),
+        };
+        gpu.add(&health);
         let (driver, unheard) = (Arc::clone(driver), Mutex::default());
         let resident_permille = AtomicU32::new(0);
-        let context = Arc::new(Self {
+        Ok(Arc::new(Self {
             driver,
             device,
+            gpu,
             names,
             raw,
             health,
             wait_limit,
             resident_permille,
             unheard,
-        });
-        context.begin_anew()?;
-        Ok(context)
-    }
-
-    /// A primary context that others retain can carry an error of theirs that stays.
-    fn begin_anew(self: &Arc<Self>) -> Result<(), DeviceError> {
-        let Err(failed) = self.synchronize() else { return Ok(()) };
-        if !failed.is_fatal() {
-            return Err(failed.error("cuCtxSynchronize"));
-        }
-        let functions = &self.driver.functions;
-        // SAFETY: the device is one that the driver lists. Who else uses the context has lost it.
-        let reset =
-            DriverStatus(unsafe { (functions.cuDevicePrimaryCtxReset_v2)(self.device) }).ok();
-        reset.map_err(|failed| unopened(failed, "cuDevicePrimaryCtxReset_v2"))?;
-        self.synchronize().map_err(|failed| unopened(failed, "cuCtxSynchronize"))
-    }
-
-    fn synchronize(&self) -> Result<(), DriverStatus> {
-        self.push()?;
-        // SAFETY: a context is current.
-        let status = DriverStatus(unsafe { (self.driver.functions.cuCtxSynchronize)() });
-        self.pop();
-        status.ok()
+        }))
     }
 
     pub(crate) fn health(&self) -> &DeviceHealth {
@@ -137,6 +119,12 @@ impl Context {
     /// The handle, for the calls that name two contexts.
     pub(crate) fn raw(&self) -> sys::CUcontext {
         self.raw
+    }
+
+    /// Whether what was put into its streams may still go on: a GPU that is lost does nothing any
+    /// more, one that does not respond may.
+    pub(crate) fn may_go_on(&self) -> bool {
+        matches!(self.health.cause(), Some(DeviceError::Unresponsive { .. }))
     }
 
     /// How much of the GPU resident kernels hold, in thousandths.
@@ -160,15 +148,19 @@ impl Context {
         if let Some(error) = self.unheard.lock().take() {
             return Err(error);
         }
+        self.enter_quietly()
+    }
+
+    /// The same for who cannot tell anybody of a release that failed: that stays for the next call.
+    pub(crate) fn enter_quietly(self: &Arc<Self>) -> Result<Entered<'_>, DeviceError> {
+        let inside = Inside::new(self)?;
         self.health.watch(self.push().map_err(|failed| failed.error("cuCtxPushCurrent_v2")))?;
-        Ok(Entered { context: self, _thread: PhantomData })
+        Ok(Entered { context: self, _inside: inside, _thread: PhantomData })
     }
 
     /// Gives back something that the driver owns, unless the device is lost.
     pub(crate) fn release(&self, call: &str, work: impl FnOnce(&Functions) -> c_int) {
-        if !self.health.is_working() {
-            return;
-        }
+        let Ok(_inside) = Inside::new(self) else { return };
         let status = self.push().and_then(|()| {
             let status = DriverStatus(work(&self.driver.functions));
             self.pop();
@@ -198,6 +190,72 @@ impl Context {
         if let Err(failed) = DriverStatus(status).ok() {
             self.keep(failed.error("cuCtxPopCurrent_v2"));
         }
+    }
+}
+
+/// A thread that may be in calls for a GPU: none such is there when the GPU is reset.
+struct Inside<'a> {
+    gpu: &'a Gpu,
+}
+
+impl<'a> Inside<'a> {
+    /// The latch is read after the thread was counted: who resets the GPU closes it before counting.
+    fn new(context: &'a Context) -> Result<Self, DeviceError> {
+        context.gpu.come_in();
+        let inside = Self { gpu: &context.gpu };
+        context.health.check()?;
+        Ok(inside)
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        self.gpu.go_out();
+    }
+}
+
+/// Retains the primary context and sees whether it can be used.
+fn retained(driver: &Driver, device: sys::CUdevice) -> Result<sys::CUcontext, DriverStatus> {
+    let functions = &driver.functions;
+    let mut raw = ptr::null_mut();
+    // SAFETY: `raw` lives until the call returns; the device is one that the driver lists.
+    let retained =
+        DriverStatus(unsafe { (functions.cuDevicePrimaryCtxRetain)(&raw mut raw, device) });
+    retained.ok()?;
+    // An error that stays is told by any call; this one waits for nothing.
+    let (mut free, mut total, mut popped) = (0, 0, ptr::null_mut());
+    // SAFETY: the context was retained; what is filled in lives until the calls return.
+    let asked = unsafe {
+        DriverStatus((functions.cuCtxPushCurrent_v2)(raw)).ok().and_then(|()| {
+            let asked = DriverStatus((functions.cuMemGetInfo_v2)(&raw mut free, &raw mut total));
+            (functions.cuCtxPopCurrent_v2)(&raw mut popped);
+            asked.ok()
+        })
+    };
+    asked.map(|()| raw).inspect_err(|failed| {
+        if !failed.is_fatal() {
+            // SAFETY: it was retained above, and is used by nobody.
+            unsafe { (functions.cuDevicePrimaryCtxRelease_v2)(device) };
+        }
+    })
+}
+
+/// Resets a GPU after everybody has left it. Whether that helped is seen when it is retained: the
+/// call itself may tell of the error that it removes.
+fn reset(
+    driver: &Driver,
+    device: sys::CUdevice,
+    gpu: &Gpu,
+    limit: Duration,
+) -> Result<(), DeviceError> {
+    gpu.clear(limit)?;
+    // SAFETY: the device is one that the driver lists; no thread of ours is in a call for it, and
+    // none will be: all latches are closed.
+    let status =
+        DriverStatus(unsafe { (driver.functions.cuDevicePrimaryCtxReset_v2)(device) }).ok();
+    match status {
+        Err(failed) if !failed.is_fatal() => Err(unopened(failed, "cuDevicePrimaryCtxReset_v2")),
+        _ => Ok(()),
     }
 }
 
@@ -234,6 +292,16 @@ impl Entered<'_> {
         let status = DriverStatus(work(&self.context.driver.functions));
         self.context.health.check()?; // a success after a loss proves nothing
         Ok(status)
+    }
+
+    /// Whether the context itself answers: for a call that names two, and failed.
+    pub(crate) fn is_sound(&self) -> bool {
+        let (mut free, mut total) = (0, 0);
+        let asked = self.status(|driver| {
+            // SAFETY: both numbers live until the call returns.
+            unsafe { (driver.cuMemGetInfo_v2)(&raw mut free, &raw mut total) }
+        });
+        asked.is_ok_and(|status| !status.is_fatal())
     }
 
     /// The error of a call, latched if it is fatal.

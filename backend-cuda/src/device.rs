@@ -123,7 +123,11 @@ impl Device for CudaDevice {
     /// Hears of events from NVML, and asks the driver.
     fn poll(&self) -> Result<(), DeviceError> {
         self.watch.poll();
-        self.memory().map(drop)
+        let entered = self.core.context.enter_quietly()?;
+        let sound = entered.is_sound();
+        drop(entered);
+        self.health().check()?;
+        if sound { Ok(()) } else { self.memory().map(drop) }
     }
 
     /// What NVML knows of the GPU; nothing without NVML.
@@ -142,8 +146,10 @@ impl Device for CudaDevice {
         }
         // Two threads may compile the same; the first to end has its work kept.
         let new = Arc::new(CudaProgram::compile(program, &self.core)?);
-        let mut compiled = self.compiled.lock();
-        Ok(Arc::clone(compiled.entry(digest).or_insert(new)) as Arc<dyn CompiledProgram>)
+        let kept =
+            Arc::clone(self.compiled.lock().entry(digest).or_insert_with(|| Arc::clone(&new)));
+        drop(new); // not under the lock: it can call the driver
+        Ok(kept)
     }
 
     fn create_instance(

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hopwise_core::abi::words_to_bytes;
@@ -32,8 +32,11 @@ pub(crate) struct CudaInstance {
     pub(crate) parameters: Vec<u32>,
     activity: Activity,
     /// Ends before the memory goes that its kernel works on.
-    resident: Option<CountedResident>,
-    memory: DeviceBuffer,
+    resident: Option<Resident>,
+    /// `None` once it is given back or left behind.
+    memory: Option<DeviceBuffer>,
+    /// Whether somebody may write the memory who cannot be waited for.
+    is_abandoned: AtomicBool,
     state_at: u64,
     state_bytes: u64,
     _memory: Reservation,
@@ -73,7 +76,8 @@ impl CudaInstance {
             parameters,
             activity: Activity::default(),
             resident: None,
-            memory,
+            memory: Some(memory),
+            is_abandoned: AtomicBool::new(false),
             state_at,
             state_bytes: request.state_bytes,
             _memory: reservation,
@@ -83,7 +87,7 @@ impl CudaInstance {
     }
 
     /// Makes a kernel that stays on the GPU, where that may be and there is room for it.
-    fn make_resident(&self) -> Result<Option<CountedResident>, DeviceError> {
+    fn make_resident(&self) -> Result<Option<Resident>, DeviceError> {
         let core = self.core();
         let Some(multiprocessors) = core.resident_on else { return Ok(None) };
         let program = &self.program.program;
@@ -92,25 +96,25 @@ impl CudaInstance {
             let messages = if pass.grid == Grid::Messages { most_messages } else { 0 };
             self.invocations(pass.grid, messages)
         });
+        let threads = self.program.passes.iter().map(|function| function.block_threads);
         let wanted = Wanted {
             passes: program.passes().len(),
             outbox_words: program.outbox_words(),
             inbox_words: program.inbox_words(),
             invocations: invocations.max().unwrap_or(0),
             multiprocessors,
+            block_threads: threads.min().unwrap_or(1),
         };
         let entered = self.context().enter()?;
         let Some(function) = self.program.resident_function(&entered) else { return Ok(None) };
         let resident = Resident::new(&entered, function, wanted)?;
-        Ok(resident.map(|resident| {
-            core.residents.fetch_add(1, Ordering::Relaxed);
-            CountedResident { resident, core: Arc::clone(core) }
-        }))
+        core.residents.fetch_add(usize::from(resident.is_some()), Ordering::Relaxed);
+        Ok(resident)
     }
 
     /// The kernel that stays on the GPU, if this instance has one.
     pub(crate) fn resident(&self) -> Option<&Resident> {
-        self.resident.as_ref().map(|counted| &counted.resident)
+        self.resident.as_ref()
     }
 
     pub(crate) fn core(&self) -> &Arc<DeviceCore> {
@@ -123,12 +127,18 @@ impl CudaInstance {
 
     /// Where the state lies.
     pub(crate) fn state(&self) -> Address {
-        self.memory.address() + self.state_at
+        self.parameter_block() + self.state_at
     }
 
     /// Where the parameters lie.
     pub(crate) fn parameter_block(&self) -> Address {
-        self.memory.address()
+        self.memory.as_ref().map_or(0, DeviceBuffer::address)
+    }
+
+    /// Leaves the memory behind when the instance goes: a copy from a GPU that does not respond may
+    /// still write it.
+    pub(crate) fn abandon_memory(&self) {
+        self.is_abandoned.store(true, Ordering::Relaxed);
     }
 
     /// How many invocations a pass has.
@@ -164,15 +174,15 @@ impl CudaInstance {
     }
 }
 
-/// A kernel that stays on the GPU, counted by its device.
-struct CountedResident {
-    resident: Resident,
-    core: Arc<DeviceCore>,
-}
-
-impl Drop for CountedResident {
+impl Drop for CudaInstance {
     fn drop(&mut self) {
-        self.core.residents.fetch_sub(1, Ordering::Relaxed);
+        let ended = self.resident.take().is_none_or(|resident| {
+            self.core().residents.fetch_sub(1, Ordering::Relaxed);
+            resident.finish()
+        });
+        if !ended || self.is_abandoned.load(Ordering::Relaxed) {
+            std::mem::forget(self.memory.take());
+        }
     }
 }
 

@@ -50,6 +50,7 @@ mod nvrtc;
 mod probe;
 
 mod context;
+mod gpu;
 mod module;
 mod owned;
 mod stream;

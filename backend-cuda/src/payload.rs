@@ -62,6 +62,12 @@ impl PayloadMemory {
                 return Some(spare);
             }
             if state.allocated_bytes + size > self.most_bytes {
+                // What is spare of other sizes makes room for this one.
+                let spare: Vec<_> = state.spare.drain().flat_map(|(_, spare)| spare).collect();
+                let freed: u64 = spare.iter().map(DeviceBuffer::bytes).sum();
+                state.allocated_bytes -= freed;
+                drop(state);
+                drop(spare); // not under the lock: it calls the driver
                 return None;
             }
             state.allocated_bytes += size;
@@ -101,12 +107,29 @@ impl KeptPayload {
         copied.ok().map(|()| Arc::new(kept) as Arc<dyn DevicePayload>)
     }
 
-    /// The way from where the payload is to a device, if there is one now.
+    /// The way from where the payload is to a device, if there is one now. Directly the receiver
+    /// fetches it, so it is the receiver that must reach the other's memory.
     pub(crate) fn path_to(&self, core: &DeviceCore) -> Option<PeerPath> {
-        if !self.context().health().is_working() {
+        if !self.is_there() || core.paths.is_forbidden(self.context(), &core.context) {
             return None;
         }
-        core.paths.find(self.context(), &core.context)
+        match core.paths.find(&core.context, self.context()) {
+            Some(PeerPath::Relayed { .. }) | None => {
+                let path = core.paths.find(self.context(), &core.context);
+                path.filter(|path| matches!(path, PeerPath::Relayed { .. }))
+            }
+            direct => direct,
+        }
+    }
+
+    /// Whether its GPU does not respond, and may still write what it was asked to.
+    pub(crate) fn may_go_on(&self) -> bool {
+        self.context().may_go_on()
+    }
+
+    /// Whether the GPU still works that it is on.
+    pub(crate) fn is_there(&self) -> bool {
+        self.context().health().is_working()
     }
 
     fn context(&self) -> &Arc<Context> {

@@ -37,6 +37,12 @@ struct Slot {
     link: Mutex<Weak<OnceLock<Option<PeerLink>>>>,
 }
 
+impl Slot {
+    fn is_used(&self) -> bool {
+        self.link.try_lock().is_none_or(|link| link.strong_count() > 0)
+    }
+}
+
 /// Access of one GPU to the memory of another, while this lives.
 #[derive(Debug)]
 pub(crate) struct PeerLink {
@@ -102,7 +108,12 @@ impl Peers {
         // By ours, not by the driver's handles: a GPU that was lost and opened again can have the handle
         // that it had, and has no access any more.
         let key = (Arc::as_ptr(from).addr(), Arc::as_ptr(to).addr());
-        let slot = Arc::clone(self.links.lock().entry(key).or_default());
+        let slot = {
+            let mut links = self.links.lock();
+            // Contexts that are gone leave no entry behind.
+            links.retain(|known, slot| *known == key || slot.is_used());
+            Arc::clone(links.entry(key).or_default())
+        };
         let link = {
             let mut known = slot.link.lock();
             match known.upgrade() {
@@ -174,6 +185,12 @@ impl Paths {
         Self { forbidden: forbidden.iter().map(lower).collect(), known: Mutex::default() }
     }
 
+    /// Whether copies from one to the other were forbidden.
+    pub(crate) fn is_forbidden(&self, from: &Context, to: &Context) -> bool {
+        let uuid = |context: &Context| context.names().uuid.to_lowercase();
+        !self.forbidden.is_empty() && self.forbidden.contains(&(uuid(from), uuid(to)))
+    }
+
     /// The way from one context to another. One that was not found is looked for again when it is
     /// asked for next: a relay can have been opened meanwhile.
     pub(crate) fn find(&self, from: &Arc<Context>, to: &Arc<Context>) -> Option<PeerPath> {
@@ -183,10 +200,7 @@ impl Paths {
         if let Some(known) = known.filter(PeerPath::is_there) {
             return Some(known);
         }
-        let found = PEERS.path(from, to, |from, to| {
-            let uuid = |context: &Context| context.names().uuid.to_lowercase();
-            !self.forbidden.contains(&(uuid(from), uuid(to)))
-        });
+        let found = PEERS.path(from, to, |from, to| !self.is_forbidden(from, to));
         let before = match &found {
             // Within one GPU there is nothing to hold, and nothing to remember.
             None | Some(PeerPath::Same) => self.known.lock().remove(&key),
@@ -198,6 +212,11 @@ impl Paths {
 }
 
 impl PeerPath {
+    /// Whether a relay does not respond, and may still write what it was asked to.
+    pub(crate) fn may_go_on(&self) -> bool {
+        matches!(self, Self::Relayed { relay, .. } if relay.may_go_on())
+    }
+
     /// Whether the way is still there.
     pub(crate) fn is_there(&self) -> bool {
         match self {
@@ -243,6 +262,9 @@ pub(crate) fn copy_state(
             relayed(&entered, &lane.stream, relay, [source, target], length_bytes)
         }
     });
+    if copied.is_err() && source.context.may_go_on() {
+        to.abandon_memory(); // what the source had begun cannot be waited for
+    }
     target.context.health().check()?;
     Ok(copied?)
 }
@@ -279,7 +301,8 @@ pub(crate) unsafe fn copy(
             unsafe { (driver.cuMemcpyDtoDAsync_v2)(to.address, from.address, length, stream.raw()) }
         });
     }
-    entered.call("cuMemcpyPeerAsync", |driver| {
+    from.context.health().check().and(to.context.health().check()).map_err(of_another)?;
+    let status = entered.status(|driver| {
         // SAFETY: the caller's promises; both contexts are retained.
         unsafe {
             (driver.cuMemcpyPeerAsync)(
@@ -291,7 +314,20 @@ pub(crate) unsafe fn copy(
                 stream.raw(),
             )
         }
-    })
+    })?;
+    match status.ok() {
+        Ok(()) => Ok(()),
+        // The error may be the other GPU's, which is no loss of this one.
+        Err(failed) if failed.is_fatal() && entered.is_sound() => {
+            Err(of_another(failed.error("cuMemcpyPeerAsync")))
+        }
+        Err(failed) => entered.fail(failed, "cuMemcpyPeerAsync"),
+    }
+}
+
+/// What is wrong with a GPU that was not called.
+fn of_another(error: DeviceError) -> DeviceError {
+    DeviceError::Driver { message: format!("the GPU on the other side: {error}") }
 }
 
 /// Copies through two buffers of a relay: the source fills one while the relay empties the other.
@@ -333,10 +369,14 @@ pub(crate) fn relayed(
         }
     }
     let ended = relay
-        .enter()
+        .enter_quietly()
         .and_then(|at_relay| emptying.wait(&at_relay).or_else(|_| emptying.drain(&at_relay)));
-    if ended.is_err() {
-        std::mem::forget(buffers); // the relay may go on using them
+    let filled = filling.drain(entered);
+    let may_go_on = |ended: &Result<(), DeviceError>, context: &Context| {
+        ended.is_err() && (context.health().is_working() || context.may_go_on())
+    };
+    if may_go_on(&ended, relay) || may_go_on(&filled, source.context) {
+        std::mem::forget(buffers); // one of the two may go on using them
     }
     worked.and(ended).map_err(|error| of_the_pair(error, source.context, relay))
 }

@@ -43,8 +43,12 @@ impl CudaDevice {
                 let started = Instant::now();
                 // SAFETY: both ranges are new and as long; the stream has passed when they go.
                 unsafe { copy(&entered, &stream, here, there, bytes)? };
-                stream.wait(&entered)?;
-                started.elapsed()
+                let ended = stream.wait(&entered);
+                let took = started.elapsed();
+                if ended.is_err() {
+                    std::mem::forget(memory); // the copy may still write it
+                }
+                ended.map(|()| took)?
             }
             RawCopy::FromHost | RawCopy::ToHost => {
                 let host = PinnedBuffer::new(&entered, length)?;

@@ -37,6 +37,10 @@ const BRISK: Duration = Duration::from_micros(50);
 /// Part of a GPU, in thousandths, that all resident kernels may hold.
 const MOST_PERMILLE: u32 = 500;
 
+/// Part that one counts for at least: few kernels stay at the same time, because streams share the
+/// queues of the hardware, eight unless set otherwise, and a kernel that stays keeps its queue.
+const LEAST_PERMILLE: u32 = 125;
+
 /// Part of a GPU that one may hold: one in so many.
 const SHARES: u32 = 8;
 
@@ -61,7 +65,7 @@ const SLOTS_AT: u64 = 80;
 /// The resident kernel of one instance. One step at a time.
 #[derive(Debug)]
 pub(crate) struct Resident {
-    /// `None` once it is being dropped.
+    /// `None` once it is finished.
     parts: Option<Parts>,
     /// Whether it was launched and its end was not seen.
     is_running: AtomicBool,
@@ -109,6 +113,8 @@ pub(crate) struct Wanted {
     /// Invocations of the largest pass.
     pub(crate) invocations: u64,
     pub(crate) multiprocessors: u32,
+    /// Most threads of a block that every pass allows.
+    pub(crate) block_threads: u32,
 }
 
 /// One step of a resident kernel.
@@ -148,7 +154,7 @@ impl Resident {
         function: Function,
         wanted: Wanted,
     ) -> Result<Option<Self>, DeviceError> {
-        let threads = function.block_threads.min(256);
+        let threads = function.block_threads.min(wanted.block_threads);
         let per_multiprocessor = function.blocks_at_once(entered, threads)?;
         let capacity = per_multiprocessor.saturating_mul(wanted.multiprocessors);
         if capacity == 0 {
@@ -160,7 +166,8 @@ impl Resident {
         if wanted.invocations > u64::from(blocks) * u64::from(threads) * MOST_ROUNDS {
             return Ok(None);
         }
-        let Some(share) = Share::take(entered.context, (blocks * 1000).div_ceil(capacity)) else {
+        let permille = (blocks * 1000).div_ceil(capacity).max(LEAST_PERMILLE);
+        let Some(share) = Share::take(entered.context, permille) else {
             return Ok(None);
         };
         let layout = Layout::new(wanted.passes, wanted.outbox_words, wanted.inbox_words);
@@ -182,7 +189,7 @@ impl Resident {
     }
 
     fn parts(&self) -> &Parts {
-        self.parts.as_ref().expect("the parts are taken by drop only")
+        self.parts.as_ref().expect("the parts are taken at the end only")
     }
 
     /// Asks for a step. `entries` are the tables of the passes, whose boxes this fills in.
@@ -388,17 +395,20 @@ impl Parts {
     }
 }
 
-impl Drop for Resident {
-    /// Ends the kernel. What one that does not end uses is left behind.
-    fn drop(&mut self) {
-        if !self.is_running.load(Ordering::Relaxed) {
-            return;
-        }
+impl Resident {
+    /// Ends the kernel for good. `false` when it does not end: what it uses is left behind then, and
+    /// so must be the state that it works on.
+    pub(crate) fn finish(mut self) -> bool {
         let context = Arc::clone(&self.parts().context);
-        let ended = context.enter().and_then(|entered| self.park(&entered));
-        if ended.is_err() {
-            std::mem::forget(self.parts.take());
+        let ended = !self.is_running.load(Ordering::Relaxed)
+            || context.enter_quietly().and_then(|entered| self.park(&entered)).is_ok();
+        let parts = self.parts.take();
+        if ended {
+            drop(parts);
+        } else {
+            std::mem::forget(parts);
         }
+        ended
     }
 }
 

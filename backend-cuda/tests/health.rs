@@ -111,6 +111,60 @@ fn a_step_without_end_makes_the_gpu_unresponsive() {
 }
 
 #[test]
+fn what_a_device_lost_on_purpose_left_behind_is_freed_when_it_is_opened_again() {
+    let stand_in = stand_in();
+    let backend = stand_in.backend(CudaOptions::new());
+    let device = backend.open_cuda(0).expect("it opens");
+    let left_behind = kernel(&device);
+    device.lose("given up by a test");
+    drop((left_behind, device));
+    assert!(stand_in.count("live memory") > 0, "nothing of a lost device is freed");
+    let again = backend.open_cuda(0).expect("it opens again");
+    let fresh = stand_in.count("live memory");
+    drop(again);
+    assert_eq!(stand_in.count("live memory"), 0, "{fresh} were the new device's");
+}
+
+#[test]
+fn many_open_a_lost_gpu_again_at_once() {
+    let stand_in = stand_in();
+    let backend = stand_in.backend(CudaOptions::new().with_logical_devices(4));
+    let lost = backend.open_cuda(0).expect("it opens");
+    stand_in.control("sticky 0 719");
+    lost.poll().expect_err("it is lost");
+    std::thread::scope(|scope| {
+        for ordinal in 0..4 {
+            let backend = &backend;
+            scope.spawn(move || {
+                let device = backend.open_cuda(ordinal).expect("it opens again");
+                let mut kernel = kernel(&device);
+                for _ in 0..20 {
+                    assert_eq!(step(&device, &mut kernel), (Ok(()), StepOutcome::Applied));
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_reset_is_told_to_every_backend_of_the_process() {
+    let stand_in = stand_in();
+    let backends = [0, 1].map(|_| stand_in.backend(CudaOptions::new()));
+    let [first, second] = [0, 1].map(|at| backends[at].open_cuda(0).expect("it opens"));
+    let on_second = kernel(&second);
+    stand_in.control("sticky 0 719");
+    first.poll().expect_err("it is lost");
+    let again = backends[0].open_cuda(0).expect("it opens again");
+    let Some(DeviceError::Lost { cause }) = second.health().cause() else {
+        panic!("what was on the GPU is gone for everybody")
+    };
+    assert!(cause.contains("reset"), "{cause}");
+    drop((on_second, second));
+    let mut kernel = kernel(&again);
+    assert_eq!(step(&again, &mut kernel), (Ok(()), StepOutcome::Applied));
+}
+
+#[test]
 fn a_failed_release_is_heard_of_at_the_next_call() {
     let stand_in = stand_in();
     let [device, _] = open(&stand_in.backend(CudaOptions::new()));

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hopwise_core::abi::{HEADER_WORDS, SLOT_HEADER_WORDS};
-use hopwise_core::device::{PayloadWay, Step};
+use hopwise_core::device::{PayloadWay, Step, StepOutcome};
 use hopwise_core::error::DeviceError;
 use hopwise_core::message::DevicePayload;
 
@@ -74,8 +75,12 @@ pub(super) fn fetched<'a>(
     all
 }
 
-/// Tells each received payload how it came.
+/// Tells each received payload how it came. What was fetched from a GPU that is lost by now may be
+/// anything: nobody knows what the step made of it.
 pub(super) fn note_ways(steps: &mut [Step], fetched: &[Fetched<'_>], ways: Vec<PayloadWay>) {
+    for fetched in fetched.iter().filter(|fetched| !fetched.payload.is_there()) {
+        steps[fetched.position].outcome = StepOutcome::Unknown;
+    }
     for received in steps.iter_mut().flat_map(|step| &mut step.payloads.received) {
         received.way = Some(PayloadWay::Host);
     }
@@ -107,6 +112,11 @@ impl Bench {
                     ways.push(way);
                 }
                 Err(error) if !entered.context.health().is_working() => return Err(error),
+                // A GPU that does not respond may still write to this place.
+                Err(error) if payload.may_go_on() || path.may_go_on() => {
+                    self.is_tainted.store(true, Ordering::Relaxed);
+                    return Err(error);
+                }
                 Err(_) => ways.push(PayloadWay::Host),
             }
         }

@@ -65,7 +65,6 @@ functions! {
     fn cuDevicePrimaryCtxReset_v2(sys::CUdevice);
     fn cuCtxPushCurrent_v2(sys::CUcontext);
     fn cuCtxPopCurrent_v2(*mut sys::CUcontext);
-    fn cuCtxSynchronize();
     fn cuCtxEnablePeerAccess(sys::CUcontext, c_uint);
     fn cuCtxDisablePeerAccess(sys::CUcontext);
 
