@@ -69,6 +69,8 @@ pub(crate) struct Resident {
     parts: Option<Parts>,
     /// Whether it was launched and its end was not seen.
     is_running: AtomicBool,
+    /// Whether a step was asked for and its end was not seen.
+    is_owed: AtomicBool,
     number: AtomicU32,
 }
 
@@ -78,6 +80,8 @@ struct Parts {
     function: Function,
     stream: Stream,
     shared: PinnedBuffer,
+    /// Where the device sees it.
+    seen: u64,
     device: DeviceBuffer,
     layout: Layout,
     blocks: u32,
@@ -172,11 +176,13 @@ impl Resident {
         };
         let layout = Layout::new(wanted.passes, wanted.outbox_words, wanted.inbox_words);
         let device_bytes = SLOTS_AT + (wanted.outbox_words - HEADER_WORDS) as u64 * 4;
+        let shared = PinnedBuffer::mapped(entered, layout.whole)?;
         let parts = Parts {
             context: Arc::clone(entered.context),
             function,
             stream: Stream::new(entered)?,
-            shared: PinnedBuffer::mapped(entered, layout.whole)?,
+            seen: shared.device_address(entered)?,
+            shared,
             device: DeviceBuffer::new(entered, device_bytes)?,
             layout,
             blocks,
@@ -184,8 +190,8 @@ impl Resident {
             _share: share,
         };
         parts.prepare(entered)?;
-        let (is_running, number) = (AtomicBool::new(false), AtomicU32::new(0));
-        Ok(Some(Self { parts: Some(parts), is_running, number }))
+        let [is_running, is_owed] = [AtomicBool::new(false), AtomicBool::new(false)];
+        Ok(Some(Self { parts: Some(parts), is_running, is_owed, number: AtomicU32::new(0) }))
     }
 
     fn parts(&self) -> &Parts {
@@ -200,12 +206,21 @@ impl Resident {
         step: &ResidentStep<'_>,
     ) -> Result<(), DeviceError> {
         let parts = self.parts();
+        if self.is_owed.load(Ordering::Relaxed) {
+            // Nobody waits for that step any more, but the kernel may still read its boxes.
+            self.park(entered)?;
+            self.is_owed.store(false, Ordering::Relaxed);
+        }
         self.settle(entered)?;
-        parts.fill(entered, entries, step)?;
+        parts.fill(entries, step);
         let number = self.number.fetch_add(1, Ordering::Relaxed).wrapping_add(1);
         if !self.is_running.load(Ordering::Relaxed) {
+            // A step that was given up before it began is not done in place of this one.
+            let done = parts.word(DONE_AT).load(Ordering::Acquire);
+            parts.word(ASKED_AT).store(done, Ordering::SeqCst);
             self.launch(entered)?;
         }
+        self.is_owed.store(true, Ordering::Relaxed);
         // What was written before is seen by whoever sees the number.
         fence(Ordering::SeqCst);
         parts.word(ASKED_AT).store(number, Ordering::Release);
@@ -241,6 +256,7 @@ impl Resident {
             std::thread::sleep(Duration::from_micros(20));
         }
         fence(Ordering::SeqCst);
+        self.is_owed.store(false, Ordering::Relaxed);
         parts.read(step);
         Ok(())
     }
@@ -307,10 +323,9 @@ impl Parts {
         let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         self.put(IDLE_AT, &nanoseconds(IDLE).to_le_bytes());
         self.put(LIFE_AT, &nanoseconds(LIFE).to_le_bytes());
-        let seen = self.shared.device_address(entered)?;
-        let at = |offset: usize| seen + offset as u64;
+        let at = |offset: usize| self.seen + offset as u64;
         let fields = [
-            seen,
+            self.seen,
             at(TABLE_AT),
             at(self.layout.header_in),
             at(self.layout.outbox),
@@ -332,14 +347,9 @@ impl Parts {
         self.stream.wait(entered).or_else(|_| self.stream.drain(entered))
     }
 
-    fn fill(
-        &self,
-        entered: &Entered<'_>,
-        entries: &[KernelEntry],
-        step: &ResidentStep<'_>,
-    ) -> Result<(), DeviceError> {
+    fn fill(&self, entries: &[KernelEntry], step: &ResidentStep<'_>) {
         debug_assert_eq!(entries.len(), self.layout.passes, "an entry for each pass");
-        let inbox = self.shared.device_address(entered)? + self.layout.inbox as u64;
+        let inbox = self.seen + self.layout.inbox as u64;
         for (pass, entry) in entries.iter().enumerate() {
             let mut bytes = [0; KERNEL_BYTES];
             let outbox_header = self.device.address() + HEADER_AT;
@@ -349,7 +359,6 @@ impl Parts {
         }
         self.put_words(self.layout.header_in, &step.outbox[..HEADER_WORDS]);
         self.put_words(self.layout.inbox, step.inbox);
-        Ok(())
     }
 
     /// Takes header and slots of the outbox.

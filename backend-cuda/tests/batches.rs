@@ -51,6 +51,7 @@ fn calls_of_a_batch(graphs: GraphUse, kernels: usize) -> Vec<(&'static str, u64)
 
 #[test]
 fn a_batch_of_one_program_is_one_launch_whatever_its_kernels() {
+    let _alone = stand_in::alone();
     for kernels in [1, 100] {
         let calls = calls_of_a_batch(GraphUse::Never, kernels);
         let expected = [
@@ -70,6 +71,7 @@ fn a_batch_of_one_program_is_one_launch_whatever_its_kernels() {
 
 #[test]
 fn a_graph_is_kept_and_updated() {
+    let _alone = stand_in::alone();
     let calls = calls_of_a_batch(GraphUse::Always, 100);
     let made = |name: &str| calls.iter().find(|(call, _)| *call == name).map_or(0, |(_, n)| *n);
     assert_eq!((made("cuGraphLaunch"), made("cuGraphExecUpdate_v2")), (1, 1), "{calls:?}");
@@ -81,6 +83,7 @@ fn a_graph_is_kept_and_updated() {
 
 #[test]
 fn a_graph_of_another_form_is_made_anew() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     let options = CudaOptions::new().with_graphs(GraphUse::Always);
     let device = stand_in.backend(options).open_cuda(0).expect("it opens");
@@ -96,6 +99,7 @@ fn a_graph_of_another_form_is_made_anew() {
 
 #[test]
 fn both_ways_are_timed_and_reported() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     let device = stand_in.backend(CudaOptions::new()).open_cuda(0).expect("it opens");
     let mut kernel = Kernel::try_new(&*device, &programs::passes(), &[7], &[1; 16]).expect("room");
@@ -127,6 +131,7 @@ fn last_word() -> std::sync::Arc<Program> {
 /// Little of it is touched, so it takes address space and hardly any memory.
 #[test]
 fn a_state_larger_than_four_gib_is_read_written_stepped_and_copied() {
+    let _alone = stand_in::alone();
     const BYTES: u64 = (4 << 30) + (64 << 10);
     let stand_in = StandIn::with_machine(MACHINE);
     let backend = stand_in.backend(CudaOptions::new());

@@ -26,6 +26,7 @@ fn backend(options: CudaOptions) -> CudaBackend {
 
 #[test]
 fn identities_are_uuids_and_instances_have_a_parent() {
+    let _alone = stand_in::alone();
     let backend = backend(CudaOptions::new());
     let infos = backend.enumerate().expect("the stand-in lists them");
     let uuids = [
@@ -49,6 +50,7 @@ fn identities_are_uuids_and_instances_have_a_parent() {
 
 #[test]
 fn instances_run_kernels_of_their_own() {
+    let _alone = stand_in::alone();
     let backend = backend(CudaOptions::new());
     for ordinal in 0..3 {
         let device = backend.open_cuda(ordinal).expect("it opens");
@@ -61,6 +63,7 @@ fn instances_run_kernels_of_their_own() {
 
 #[test]
 fn a_gpu_is_chosen_by_what_it_is() {
+    let _alone = stand_in::alone();
     let chosen = |text: &str| {
         let backend = backend(CudaOptions::new().with_gpu(GpuFilter::parse(text)));
         backend.gpus().map(|gpu| gpu.ordinal).collect::<Vec<_>>()
@@ -76,6 +79,7 @@ fn a_gpu_is_chosen_by_what_it_is() {
 
 #[test]
 fn one_gpu_that_does_not_answer_leaves_the_others() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     for call in ["cuDeviceGetName", "cuDeviceGetUuid_v2", "cuDeviceTotalMem_v2"] {
         stand_in.control(&format!("fail {call} 999 2"));
@@ -95,6 +99,7 @@ fn visible(list: &str, expected: &str) {
 
 #[test]
 fn visible_devices_are_honoured() {
+    let _alone = stand_in::alone();
     let cases = [
         ("2,0", "41"),
         ("GPU-0a,MIG-0b000000-0000-0000-0000-000000000002", "12"),
@@ -118,6 +123,7 @@ fn visible_devices_are_honoured() {
 
 #[test]
 fn a_hidden_gpu_and_a_driver_without_gpus_are_told_apart() {
+    let _alone = stand_in::alone();
     let part = "a_hidden_gpu_and_a_driver_without_gpus_are_told_apart";
     if child::is(part) {
         let probe = Probe::with_libraries(&StandIn::with_machine(MACHINE).libraries());

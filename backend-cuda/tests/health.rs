@@ -44,6 +44,7 @@ fn step(device: &CudaDevice, kernel: &mut Kernel) -> (Result<(), DeviceError>, S
 
 #[test]
 fn a_sticky_error_takes_one_gpu_and_no_other() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backend = stand_in.backend(CudaOptions::new());
     let [sick, well] = open(&backend);
@@ -72,6 +73,7 @@ fn a_sticky_error_takes_one_gpu_and_no_other() {
 
 #[test]
 fn a_gpu_off_the_bus_is_lost_and_left_out_of_the_list() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backend = stand_in.backend(CudaOptions::new());
     let [gone, well] = open(&backend);
@@ -94,6 +96,7 @@ fn a_gpu_off_the_bus_is_lost_and_left_out_of_the_list() {
 
 #[test]
 fn a_step_without_end_makes_the_gpu_unresponsive() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let options = CudaOptions::new().with_wait_limit(Duration::from_millis(200));
     let [hangs, well] = open(&stand_in.backend(options));
@@ -112,6 +115,7 @@ fn a_step_without_end_makes_the_gpu_unresponsive() {
 
 #[test]
 fn what_a_device_lost_on_purpose_left_behind_is_freed_when_it_is_opened_again() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backend = stand_in.backend(CudaOptions::new());
     let device = backend.open_cuda(0).expect("it opens");
@@ -127,6 +131,7 @@ fn what_a_device_lost_on_purpose_left_behind_is_freed_when_it_is_opened_again() 
 
 #[test]
 fn many_open_a_lost_gpu_again_at_once() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backend = stand_in.backend(CudaOptions::new().with_logical_devices(4));
     let lost = backend.open_cuda(0).expect("it opens");
@@ -148,6 +153,7 @@ fn many_open_a_lost_gpu_again_at_once() {
 
 #[test]
 fn a_reset_is_told_to_every_backend_of_the_process() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backends = [0, 1].map(|_| stand_in.backend(CudaOptions::new()));
     let [first, second] = [0, 1].map(|at| backends[at].open_cuda(0).expect("it opens"));
@@ -166,6 +172,7 @@ fn a_reset_is_told_to_every_backend_of_the_process() {
 
 #[test]
 fn a_failed_release_is_heard_of_at_the_next_call() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let [device, _] = open(&stand_in.backend(CudaOptions::new()));
     let first = kernel(&device);
@@ -179,6 +186,7 @@ fn a_failed_release_is_heard_of_at_the_next_call() {
 
 #[test]
 fn a_fleet_loses_the_kernels_of_one_gpu_and_goes_on_with_the_others() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backend = stand_in.backend(CudaOptions::new());
     let fleet = Fleet::builder().backend(&backend).expect("it opens").build().expect("it starts");

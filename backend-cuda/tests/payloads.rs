@@ -112,6 +112,7 @@ fn words(tag: u32) -> Vec<u32> {
 
 #[test]
 fn payloads_take_the_way_that_there_is() {
+    let _alone = stand_in::alone();
     let row = Row::new(&backend(), &[0, 0, 1, 2, 0, 3]);
     for tag in 0..20 {
         assert_eq!(row.pass(tag, &words(tag)), words(tag));
@@ -130,6 +131,7 @@ fn payloads_take_the_way_that_there_is() {
 
 #[test]
 fn small_payloads_and_those_of_odd_size_go_through_the_host() {
+    let _alone = stand_in::alone();
     let row = Row::new(&backend(), &[0, 1]);
     assert_eq!(row.pass(1, &[1, 2, 3]), [1, 2, 3]);
     row.sender.send(Message::new(2, vec![7; 101])).expect("the kernel lives");
@@ -142,6 +144,7 @@ fn small_payloads_and_those_of_odd_size_go_through_the_host() {
 
 #[test]
 fn the_bytes_really_come_from_the_other_gpu() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     let row = Row::new(&backend(), &[0, 1]);
     assert_eq!(row.pass(1, &words(1)), words(1));
@@ -152,6 +155,7 @@ fn the_bytes_really_come_from_the_other_gpu() {
 
 #[test]
 fn a_copy_that_fails_and_a_relay_that_falls_leave_the_way_over_the_host() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     let row = Row::new(&backend(), &[0, 1]);
     stand_in.control("fail cuMemcpyPeerAsync 1 1");
@@ -169,6 +173,7 @@ fn a_copy_that_fails_and_a_relay_that_falls_leave_the_way_over_the_host() {
 
 #[test]
 fn messages_outlive_the_gpu_that_sent_them() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     let row = Row::new(&backend(), &[0, 1]);
     let hold = row.fleet.hold(&row.kernels[1], PATIENCE).expect("no step runs");
@@ -188,6 +193,7 @@ fn messages_outlive_the_gpu_that_sent_them() {
 
 #[test]
 fn memory_for_payloads_is_bounded_and_used_again() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     let options = CudaOptions::new().with_payloads_on_device(Some(64), 2048);
     let row = Row::new(&stand_in.backend(options), &[0, 1]);

@@ -45,6 +45,7 @@ fn copy(from: &CudaDevice, to: &CudaDevice) -> Result<(), TransferError> {
 
 #[test]
 fn access_is_directed() {
+    let _alone = stand_in::alone();
     let devices = open(&stand_in().backend(CudaOptions::new()));
     assert!(devices[0].reaches(&*devices[3]));
     assert!(!devices[3].reaches(&*devices[0]), "the way back is not there");
@@ -55,6 +56,7 @@ fn access_is_directed() {
 
 #[test]
 fn access_is_enabled_once_and_disabled_when_nobody_uses_it() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backend = stand_in.backend(CudaOptions::new().with_logical_devices(2));
     let [first, second] = [0, 1].map(|ordinal| backend.open_cuda(ordinal).expect("it opens"));
@@ -76,6 +78,7 @@ fn access_is_enabled_once_and_disabled_when_nobody_uses_it() {
 
 #[test]
 fn access_that_somebody_else_enabled_is_used_and_left_alone() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let backend = stand_in.backend(CudaOptions::new());
     let devices = open(&backend);
@@ -90,6 +93,7 @@ fn access_that_somebody_else_enabled_is_used_and_left_alone() {
 
 #[test]
 fn a_gpu_that_reaches_both_relays() {
+    let _alone = stand_in::alone();
     let devices = open(&stand_in().backend(CudaOptions::new()));
     assert!(devices[0].reaches(&*devices[2]));
     copy(&devices[0], &devices[2]).expect("GPU 1 relays");
@@ -110,6 +114,7 @@ fn a_gpu_that_reaches_both_relays() {
 
 #[test]
 fn a_relay_that_is_lost_is_no_way_any_more() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let devices = open(&stand_in.backend(CudaOptions::new()));
     copy(&devices[0], &devices[2]).expect("GPU 1 relays");
@@ -122,6 +127,7 @@ fn a_relay_that_is_lost_is_no_way_any_more() {
 
 #[test]
 fn a_relay_that_falls_in_the_middle_of_a_copy_is_no_loss_of_the_pair() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     let devices = open(&stand_in.backend(CudaOptions::new()));
     assert!(devices[0].reaches(&*devices[2]));
@@ -136,6 +142,7 @@ fn a_relay_that_falls_in_the_middle_of_a_copy_is_no_loss_of_the_pair() {
 
 #[test]
 fn a_refused_pair_goes_through_the_host() {
+    let _alone = stand_in::alone();
     let stand_in = stand_in();
     for (call, code) in [("cuCtxEnablePeerAccess", 217), ("cuDeviceCanAccessPeer", 101)] {
         let devices = open(&stand_in.backend(CudaOptions::new()));
@@ -149,6 +156,7 @@ fn a_refused_pair_goes_through_the_host() {
 
 #[test]
 fn without_a_wish_for_access_there_is_none() {
+    let _alone = stand_in::alone();
     let options = CudaOptions::new().with_peer_access(false);
     let devices = open(&stand_in().backend(options));
     assert!(devices[0].peer_copy().is_none());

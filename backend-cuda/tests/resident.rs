@@ -4,7 +4,8 @@
 #[path = "support/stand_in.rs"]
 mod stand_in;
 
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use hopwise_backend_cuda::{CudaDevice, CudaOptions, ResidentUse};
@@ -20,6 +21,37 @@ const MACHINE: &str = "
     gpu memory_mib=64 cooperative=0
     peers all
 ";
+
+/// The stand-in for one test alone: what it counts and how it fails belongs to the whole process.
+struct Alone {
+    stand_in: &'static StandIn,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Alone {
+    fn new() -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        Self { stand_in: StandIn::with_machine(MACHINE), _turn: turn }
+    }
+}
+
+impl Deref for Alone {
+    type Target = StandIn;
+
+    fn deref(&self) -> &StandIn {
+        self.stand_in
+    }
+}
+
+/// A test that failed leaves no GPU that hangs, for which the others would wait for ever.
+impl Drop for Alone {
+    fn drop(&mut self) {
+        for command in ["heal", "release 0", "release 1", "release 2"] {
+            self.stand_in.control(command);
+        }
+    }
+}
 
 fn options() -> CudaOptions {
     CudaOptions::new().with_resident_kernels(ResidentUse::WherePossible)
@@ -44,7 +76,7 @@ fn step(device: &CudaDevice, kernel: &mut Kernel) -> Result<(), DeviceError> {
 
 #[test]
 fn steps_of_a_kernel_that_stays_make_no_launch() {
-    let stand_in = StandIn::with_machine(MACHINE);
+    let stand_in = Alone::new();
     let device = open(0);
     let mut kernel = kernel(&device);
     assert_eq!(device.resident_kernels(), 1);
@@ -61,7 +93,7 @@ fn steps_of_a_kernel_that_stays_make_no_launch() {
 
 #[test]
 fn a_kernel_that_nothing_is_asked_of_ends_and_comes_back() {
-    let stand_in = StandIn::with_machine(MACHINE);
+    let stand_in = Alone::new();
     let device = open(0);
     let mut kernel = kernel(&device);
     step(&device, &mut kernel).expect("it works");
@@ -78,7 +110,7 @@ fn a_kernel_that_nothing_is_asked_of_ends_and_comes_back() {
 
 #[test]
 fn a_kernel_does_not_stay_for_ever_however_much_is_asked_of_it() {
-    let stand_in = StandIn::with_machine(MACHINE);
+    let stand_in = Alone::new();
     let device = open(0);
     let mut kernel = kernel(&device);
     step(&device, &mut kernel).expect("it works");
@@ -92,6 +124,7 @@ fn a_kernel_does_not_stay_for_ever_however_much_is_asked_of_it() {
 
 #[test]
 fn state_is_read_written_and_copied_between_steps() {
+    let _alone = Alone::new();
     let device = open(0);
     let other = open(1);
     let (mut here, there) = (kernel(&device), kernel(&other));
@@ -107,7 +140,7 @@ fn state_is_read_written_and_copied_between_steps() {
 
 #[test]
 fn some_stay_and_the_others_are_launched() {
-    let stand_in = StandIn::with_machine(MACHINE);
+    let stand_in = Alone::new();
     let device = open(0);
     let mut kernels: Vec<_> = (0..12).map(|_| kernel(&device)).collect();
     let staying = device.resident_kernels();
@@ -127,11 +160,12 @@ fn some_stay_and_the_others_are_launched() {
 
 #[test]
 fn a_gpu_that_cannot_do_it_launches_every_step() {
+    let stand_in = Alone::new();
     let device = open(2);
     let mut kernel = kernel(&device);
     assert_eq!(device.resident_kernels(), 0);
     step(&device, &mut kernel).expect("it works");
-    let plain = StandIn::with_machine(MACHINE).backend(CudaOptions::new());
+    let plain = stand_in.backend(CudaOptions::new());
     let device = plain.open_cuda(0).expect("it opens");
     let _kernel = Kernel::try_new(&*device, &programs::fold(), &[], &[0; 16]).expect("room");
     assert_eq!(device.resident_kernels(), 0, "not unless it is asked for");
@@ -139,7 +173,7 @@ fn a_gpu_that_cannot_do_it_launches_every_step() {
 
 #[test]
 fn a_kernel_that_hangs_is_one_gpus_trouble() {
-    let stand_in = StandIn::with_machine(MACHINE);
+    let stand_in = Alone::new();
     let options = options().with_wait_limit(Duration::from_millis(300));
     let backend = stand_in.backend(options);
     let [hangs, well] = [0, 1].map(|ordinal| backend.open_cuda(ordinal).expect("it opens"));
@@ -154,7 +188,7 @@ fn a_kernel_that_hangs_is_one_gpus_trouble() {
 
 #[test]
 fn a_lost_gpu_takes_its_staying_kernels() {
-    let stand_in = StandIn::with_machine(MACHINE);
+    let stand_in = Alone::new();
     let backend = stand_in.backend(options());
     let device = backend.open_cuda(1).expect("it opens");
     let mut on_lost = kernel(&device);
@@ -172,4 +206,37 @@ fn a_lost_gpu_takes_its_staying_kernels() {
     let again = backend.open_cuda(1).expect("a reset makes a new context");
     let mut kernel = kernel(&again);
     step(&again, &mut kernel).expect("it works again");
+}
+
+#[test]
+fn few_stay_however_small_they_are() {
+    let _alone = Alone::new();
+    let device = open(0);
+    let kernels: Vec<_> = (0..12).map(|_| kernel(&device)).collect();
+    assert_eq!(device.resident_kernels(), 4, "a GPU has few queues for streams");
+    drop(kernels);
+    assert_eq!(device.resident_kernels(), 0);
+}
+
+/// The kernel is told to end before it has begun a step whose wait failed; nobody knows whether that
+/// step was done. The next launch returns when the kernel runs already, with what it was asked last.
+#[test]
+fn a_step_that_was_given_up_is_not_done_with_the_next() {
+    let stand_in = Alone::new();
+    let device = open(0);
+    let mut kernel = kernel(&device);
+    stand_in.control("hang 0");
+    stand_in.control("fail cuStreamQuery 12345 1");
+    let ended = step(&device, &mut kernel);
+    assert!(matches!(ended, Err(DeviceError::Driver { .. })), "{ended:?}");
+    let before = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(200)); // the state is asked for by then
+            stand_in.stand_in.control("release 0");
+        });
+        kernel.state()[0]
+    });
+    stand_in.control("late 0");
+    step(&device, &mut kernel).expect("the GPU is well");
+    assert_eq!(kernel.state()[0], before + 1, "one step was asked for");
 }

@@ -92,6 +92,7 @@ fn assert_verified(ended: &Ended) -> Value {
 
 #[test]
 fn kernels_move_from_cuda_to_wgpu_to_the_host_and_back() {
+    let _alone = stand_in::alone();
     let folder = tempdir().unwrap();
     if hopwise_backend_wgpu::probe().adapters().is_empty() {
         eprintln!("kernels_move_from_cuda_to_wgpu_to_the_host_and_back was skipped: no adapter");
@@ -109,6 +110,7 @@ fn kernels_move_from_cuda_to_wgpu_to_the_host_and_back() {
 
 #[test]
 fn kernels_move_between_gpus_and_the_host() {
+    let _alone = stand_in::alone();
     let folder = tempdir().unwrap();
     let words = format!("demo --devices cuda:2,host:1 --drain 0@6 --drain 2@14 {SMALL} --json");
     let moves = moves(&assert_verified(&hopwise(folder.path(), &words)));
@@ -119,6 +121,7 @@ fn kernels_move_between_gpus_and_the_host() {
 
 #[test]
 fn a_lost_gpu_takes_its_kernels_and_nobody_else() {
+    let _alone = stand_in::alone();
     let folder = tempdir().unwrap();
     let words = format!("demo --devices cuda:2,host:1 --lose 1@5 {SMALL} --json");
     let ended = hopwise(folder.path(), &words);
@@ -132,6 +135,7 @@ fn a_lost_gpu_takes_its_kernels_and_nobody_else() {
 
 #[test]
 fn without_a_driver_the_error_names_what_is_missing() {
+    let _alone = stand_in::alone();
     let folder = tempdir().unwrap();
     if hopwise_backend_cuda::probe().device_count() > 0 {
         eprintln!("without_a_driver_the_error_names_what_is_missing was skipped: a GPU is here");
@@ -143,6 +147,7 @@ fn without_a_driver_the_error_names_what_is_missing() {
 
 #[test]
 fn a_failed_call_leaves_the_kernel_running() {
+    let _alone = stand_in::alone();
     let busy = || FaultAction::Fail(DeviceError::Driver { message: "busy".to_owned() });
     at_every_call(&two_gpus, &busy, false);
     at_every_call(&gpu_and_host, &busy, false);
@@ -151,12 +156,14 @@ fn a_failed_call_leaves_the_kernel_running() {
 
 #[test]
 fn a_corrupted_transfer_is_never_taken_for_the_state() {
+    let _alone = stand_in::alone();
     at_every_call(&two_gpus, &|| FaultAction::Corrupt, false);
     at_every_call(&gpu_and_host, &|| FaultAction::Corrupt, false);
 }
 
 #[test]
 fn a_loss_of_the_target_leaves_the_kernel_running_one_of_the_source_leaves_it_lost() {
+    let _alone = stand_in::alone();
     let lose = || FaultAction::Lose { cause: "pulled out".to_owned() };
     at_every_call(&two_gpus, &lose, true);
     at_every_call(&gpu_and_host, &lose, true);
@@ -175,6 +182,7 @@ fn driver_calls(stand_in: &StandIn) -> Vec<(&'static str, u64)> {
 /// The fault is in the driver, below everything of ours.
 #[test]
 fn a_migration_survives_a_fault_at_every_call_of_the_driver() {
+    let _alone = stand_in::alone();
     let stand_in = StandIn::with_machine(MACHINE);
     for (call, count) in driver_calls(stand_in) {
         // Polling is made as often as it takes; its first calls stand for all.
@@ -209,6 +217,7 @@ fn a_migration_survives_a_fault_at_every_call_of_the_driver() {
 
 #[test]
 fn devices_are_listed_with_their_health_and_pairs_are_checked() {
+    let _alone = stand_in::alone();
     let folder = tempdir().unwrap();
     let ended = hopwise(folder.path(), "devices --verify-peers --json");
     assert_eq!(ended.code, Some(0), "{ended:?}");

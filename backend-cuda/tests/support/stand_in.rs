@@ -12,7 +12,7 @@ use std::fs;
 use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, id};
-use std::sync::OnceLock;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use hopwise_backend_cuda::{CudaBackend, CudaOptions, Libraries};
 use libloading::Library;
@@ -29,6 +29,14 @@ const LIBRARIES: [(&str, &str, &[&str]); 3] = [
     ("nvrtc.rs", "libnvrtc.so", &["libnvrtc.so.12"]),
     ("nvml.rs", "libnvidia-ml.so", &["libnvidia-ml.so.1"]),
 ];
+
+/// Lets the tests of a binary take turns, where they count calls or make them fail: under `cargo test`
+/// they share a process, and with it the stand-in.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed leaves nothing behind that this guards.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 impl StandIn {
     /// Describes the machine, for this process, and loads the driver. Every test of a binary names

@@ -7,6 +7,7 @@
 //! | `sticky D CODE` | every call in the context of device D returns the code until it is reset |
 //! | `lose D CODE` | every call for device D returns the code; its memory is overwritten |
 //! | `hang D` / `release D` | kernels on device D do not end / end |
+//! | `late D` / `release D` | cooperative launches of device D return late / soon |
 //! | `hang-copies D` | copies of device D to others do not end |
 //! | `corrupt A B` | copies from A to B do nothing and claim success |
 //! | `peer A B off` / `on` | whether A can access B |
@@ -107,9 +108,14 @@ pub fn control(command: &str) -> Option<()> {
         "sticky" => state::lock().devices.get_mut(number(1)?)?.sticky = Some(code(2)?),
         "lose" => lose(number(1)?, code(2)?)?,
         "hang" => state::lock().devices.get_mut(number(1)?)?.hangs = true,
+        "late" => state::lock().devices.get_mut(number(1)?)?.launches_late = true,
         "hang-copies" => state::lock().devices.get_mut(number(1)?)?.copies_hang = true,
         "crash" => {} // the test does that itself
-        "release" => state::lock().devices.get_mut(number(1)?)?.hangs = false,
+        "release" => {
+            let mut state = state::lock();
+            let device = state.devices.get_mut(number(1)?)?;
+            (device.hangs, device.launches_late) = (false, false);
+        }
         "corrupt" => {
             let pair = (number(1)?, number(2)?);
             state::lock().corrupt.push(pair);

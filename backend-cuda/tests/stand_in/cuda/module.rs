@@ -135,7 +135,12 @@ driver! {
     ) {
         if grid_y != 1 || grid_z != 1 || grid_x > 16 || block_x > 8 { return Err(TOO_LARGE); }
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        launch(function, grid, block, stream, arguments, true)
+        launch(function, grid, block, stream, arguments, true)?;
+        // The thread that launches may be held up while the kernel runs already.
+        let device = context::current()?;
+        let is_late = state::lock().devices[device].launches_late;
+        if is_late { std::thread::sleep(std::time::Duration::from_millis(30)); }
+        Ok(())
     }
 
     fn cuOccupancyMaxActiveBlocksPerMultiprocessor(

@@ -43,6 +43,7 @@ pub struct DeviceState {
     /// What every call for the device returns.
     pub lost: Option<Code>,
     pub hangs: bool,
+    pub launches_late: bool,
     pub copies_hang: bool,
     pub used_bytes: u64,
 }
