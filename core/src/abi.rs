@@ -43,18 +43,14 @@ pub fn padded_parameters(parameters: &[u32]) -> Vec<u32> {
 /// When there are more bytes than the words hold.
 pub fn bytes_to_words(bytes: &[u8], words: &mut [u32]) {
     assert!(bytes.len() <= words.len() * 4, "the words hold the bytes");
-    let (whole, rest) = bytes.as_chunks::<4>();
-    for (word, chunk) in words.iter_mut().zip(whole) {
-        *word = u32::from_le_bytes(*chunk);
+    let (filled, rest) = words.split_at_mut(bytes.len().div_ceil(4));
+    // The last word may be filled in part only.
+    if let Some(last) = filled.last_mut() {
+        *last = 0;
     }
-    let mut filled = whole.len();
-    if !rest.is_empty() {
-        let mut last = [0; 4];
-        last[..rest.len()].copy_from_slice(rest);
-        words[filled] = u32::from_le_bytes(last);
-        filled += 1;
-    }
-    words[filled..].fill(0);
+    bytemuck::cast_slice_mut(filled)[..bytes.len()].copy_from_slice(bytes);
+    from_little_endian(filled);
+    rest.fill(0);
 }
 
 /// Copies words into bytes, little-endian; the last word may be cut.
@@ -64,13 +60,19 @@ pub fn bytes_to_words(bytes: &[u8], words: &mut [u32]) {
 /// When there are more bytes than the words hold.
 pub fn words_to_bytes(words: &[u32], bytes: &mut [u8]) {
     assert!(bytes.len() <= words.len() * 4, "the words hold the bytes");
-    let (whole, rest) = bytes.as_chunks_mut::<4>();
-    let filled = whole.len();
-    for (chunk, word) in whole.iter_mut().zip(words) {
-        *chunk = word.to_le_bytes();
+    if cfg!(target_endian = "little") {
+        bytes.copy_from_slice(&bytemuck::cast_slice(words)[..bytes.len()]);
+        return;
     }
-    if !rest.is_empty() {
-        let last = words[filled].to_le_bytes();
-        rest.copy_from_slice(&last[..rest.len()]);
+    for (chunk, word) in bytes.chunks_mut(4).zip(words) {
+        chunk.copy_from_slice(&word.to_le_bytes()[..chunk.len()]);
+    }
+}
+
+/// Makes numbers of words whose bytes are in the order of the ABI. Costs nothing where that is the
+/// machine's own.
+fn from_little_endian(words: &mut [u32]) {
+    if cfg!(target_endian = "big") {
+        words.iter_mut().for_each(|word| *word = u32::from_le(*word));
     }
 }

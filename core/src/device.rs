@@ -97,6 +97,13 @@ pub trait Device: Send + Sync + fmt::Debug {
         false
     }
 
+    /// Whether large payloads in host memory may be left out of the inboxes of its steps
+    /// ([`StepPayloads::received`]), because its kernels read them where they are; what they send may
+    /// be in [`StepPayloads::shared`].
+    fn reads_payloads_in_place(&self) -> bool {
+        false
+    }
+
     /// Copies between devices of this backend without staging in host memory, where it can.
     fn peer_copy(&self) -> Option<&dyn PeerCopy>;
 
@@ -223,18 +230,21 @@ impl Step {
     }
 }
 
-/// Payloads of a step in the memory of a device.
+/// Payloads of a step that are not, or not only, in its boxes.
 #[derive(Debug, Default)]
 pub struct StepPayloads {
-    /// Messages of the inbox whose payload words are still zero there. Only a device that
-    /// [takes them](Device::takes_device_payloads) meets any, and fills them in.
+    /// Messages of the inbox without their payload words. Only a device meets any that
+    /// [fills them in](Device::takes_device_payloads), or
+    /// [reads them in place](Device::reads_payloads_in_place).
     pub received: Vec<ReceivedPayload>,
+    /// Payloads that slots of the outbox stand for, which hold only their lengths.
+    pub shared: Vec<(u32, Payload)>,
     /// Copies that the device keeps of what the step sent, with the slots of the outbox. The outbox
     /// has the bytes all the same.
     pub kept: Vec<(u32, Arc<dyn DevicePayload>)>,
 }
 
-/// A payload that a device fills in.
+/// A payload that was left out of an inbox.
 #[derive(Debug)]
 pub struct ReceivedPayload {
     /// Which message of the inbox, from 0.

@@ -42,17 +42,21 @@ mod channel;
 mod commit;
 mod connect;
 mod dead_letter;
+mod effects;
 mod endpoint;
 mod error;
 mod handover;
 mod inject;
 mod kernel;
+mod lanes;
 mod launch;
 mod mailbox;
 mod pace;
+mod pulse;
 mod report;
 mod router;
 mod runtime;
+mod sender;
 mod watchdog;
 mod worker;
 
@@ -63,15 +67,17 @@ use std::time::{Duration, Instant};
 pub use builder::FleetBuilder;
 pub use channel::{ChannelLedger, Party};
 pub use dead_letter::DeadLetter;
-pub use endpoint::{Endpoint, HostSender, ReceiveFuture, SendFuture};
+pub use endpoint::{Endpoint, ReceiveFuture};
 pub use error::{
-    ConnectError, DeliveryReason, FleetError, LaunchError, ReceiveError, SendError, SendReason,
+    ConnectError, DeliveryReason, FleetError, LaunchError, ReceiveError, SendAllError, SendError,
+    SendReason,
 };
 pub use handover::{HeldKernel, Twin};
 pub use inject::{MessageFault, MessageFaultKind};
 pub use kernel::{DEFAULT_MAILBOX_CAPACITY, KernelPhase, KernelSpec, KernelStatus, RemovedKernel};
 pub use report::{MessageTotals, NotIdle, ShutdownReport, Waiting};
-pub use router::RoutingDecision;
+pub use router::{ChannelOptions, RoutingDecision};
+pub use sender::{HostSender, SendFuture};
 
 use crate::coordinator::MultiGpuCoordinator;
 use crate::device::Device;
@@ -154,7 +160,7 @@ impl Fleet {
             Err(other) => return Err(other),
         };
         let reason = DeliveryReason::Removed { kernel: *kernel };
-        let waiters = {
+        let effects = {
             let mut run = cell.run.lock();
             // A kernel that could not be held was stopped or lost, and who holds it moves it.
             let revived = matches!(run.phase, KernelPhase::Ready | KernelPhase::Running);
@@ -166,7 +172,7 @@ impl Fleet {
         };
         drop(hold);
         self.runtime.depart(&cell);
-        self.runtime.wake(waiters);
+        self.runtime.follow(effects);
         let dead_letters = self.runtime.discard(&cell.mailbox, &reason);
         self.runtime.coordinator.remove_managed(kernel)?;
         Ok(RemovedKernel { kernel: *kernel, dead_letters })
@@ -220,7 +226,7 @@ impl Fleet {
     /// Steps committed by all kernels since the fleet was built.
     #[must_use]
     pub fn steps(&self) -> u64 {
-        self.runtime.steps.load(Ordering::Relaxed)
+        self.runtime.steps()
     }
 
     /// Steps committed on one device, by whatever kernels.
@@ -258,7 +264,7 @@ impl Fleet {
     ///
     /// [`NotIdle`] says who waits for whom, and names a deadlocked circle if there is one.
     pub fn wait_idle(&self, timeout: Duration) -> Result<(), NotIdle> {
-        if self.runtime.wait_idle_until(deadline_after(timeout)) {
+        if self.runtime.pulse.wait_idle_until(deadline_after(timeout)) {
             return Ok(());
         }
         Err(self.runtime.not_idle())
@@ -269,7 +275,7 @@ impl Fleet {
     /// holds can still be received.
     pub fn shutdown(mut self, deadline: Duration) -> ShutdownReport {
         self.runtime.closing.store(true, Ordering::Release);
-        self.runtime.wait_idle_until(deadline_after(deadline));
+        self.runtime.pulse.wait_idle_until(deadline_after(deadline));
         self.stop(self.hold_limit())
     }
 

@@ -1,13 +1,22 @@
-//! What travels: a payload, a tag, and the number that its channel gave it.
+//! What travels: a payload, a tag, how urgent it is and until when it counts, and the number that
+//! its channel gave it.
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::num::NonZeroU64;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
 
 use crate::id::ChannelId;
 
 /// Payloads up to this many bytes travel inside the message.
 pub const INLINE_BYTES: usize = 32;
+
+/// Payloads from this size on are not copied between host devices. Below, a copy costs less than the
+/// bookkeeping that avoids it.
+pub const SHARED_BYTES: usize = 1024;
 
 /// The bytes of a message: inline when small, else shared and never copied on one host.
 ///
@@ -62,6 +71,37 @@ impl Payload {
         let mut bytes = vec![0; words.len() * 4];
         crate::abi::words_to_bytes(words, &mut bytes);
         Self::from(bytes)
+    }
+
+    /// The payload as words without a copy: where it is shared, whole words long, and lies in memory
+    /// as a kernel would see it.
+    #[must_use]
+    pub fn as_words(&self) -> Option<&[u32]> {
+        match &self.bytes {
+            Bytes::Shared(bytes, _) if cfg!(target_endian = "little") => {
+                bytemuck::try_cast_slice(bytes).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// The first `length_bytes` bytes of these words, little-endian.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer.
+    pub(crate) fn from_slot(words: &[u32], length_bytes: usize) -> Self {
+        if let Ok(length) = u8::try_from(length_bytes)
+            && length_bytes <= INLINE_BYTES
+        {
+            let mut bytes = [0; INLINE_BYTES];
+            crate::abi::words_to_bytes(words, &mut bytes[..length_bytes]);
+            return Self { bytes: Bytes::Inline { length, bytes } };
+        }
+        let mut bytes: Arc<[u8]> = std::iter::repeat_n(0, length_bytes).collect();
+        let only_owner = Arc::get_mut(&mut bytes).expect("nobody else has the new bytes");
+        crate::abi::words_to_bytes(words, only_owner);
+        Self::shared(bytes)
     }
 
     /// The payload as words, the last one zero-padded: a copy.
@@ -143,33 +183,123 @@ impl fmt::Debug for Payload {
     }
 }
 
+/// How urgent a message is. A mailbox gives out the most urgent first; among equals, and so on one
+/// channel, order is kept. There is no ageing: low messages wait as long as others come.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum Priority {
+    /// After all others.
+    Low,
+    /// What messages have unless they say otherwise.
+    #[default]
+    Normal,
+    /// Before normal ones.
+    High,
+    /// Before all others.
+    Urgent,
+}
+
+impl Priority {
+    /// Number of priorities.
+    pub(crate) const COUNT: usize = 4;
+
+    /// Low is 0.
+    pub(crate) const fn level(self) -> usize {
+        self as usize
+    }
+}
+
+/// An instant in eight bytes: nanoseconds since the first one that this process has made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Deadline(NonZeroU64);
+
+impl Deadline {
+    fn epoch() -> Instant {
+        static EPOCH: OnceLock<Instant> = OnceLock::new();
+        *EPOCH.get_or_init(Instant::now)
+    }
+
+    /// An instant before the epoch becomes the epoch's first: it is in the past all the same.
+    fn new(instant: Instant) -> Self {
+        let since = instant.saturating_duration_since(Self::epoch()).as_nanos();
+        let since = NonZeroU64::new(u64::try_from(since).unwrap_or(u64::MAX));
+        Self(since.unwrap_or(NonZeroU64::MIN))
+    }
+
+    /// `None` where the clock cannot tell it: as good as never.
+    fn instant(self) -> Option<Instant> {
+        Self::epoch().checked_add(Duration::from_nanos(self.0.get()))
+    }
+}
+
 /// A message as its sender makes it.
 ///
 /// ```
-/// use hopwise_core::message::Message;
+/// use hopwise_core::message::{Message, Priority};
 ///
-/// let message = Message::new(3, vec![1, 2, 3]);
+/// let message = Message::new(3, vec![1, 2, 3]).with_priority(Priority::Urgent);
 /// assert_eq!(message.payload.as_bytes(), [1, 2, 3]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Message {
     /// Free for the program.
     pub tag: u32,
+    /// How urgent it is.
+    pub priority: Priority,
+    deadline: Option<Deadline>,
     /// The bytes.
     pub payload: Payload,
 }
 
 impl Message {
-    /// A message with these contents.
+    /// A message with these contents, of normal priority and without a deadline.
     #[must_use]
     pub fn new(tag: u32, payload: impl Into<Payload>) -> Self {
-        Self { tag, payload: payload.into() }
+        Self { tag, payload: payload.into(), ..Self::default() }
     }
 
     /// A message whose payload is whole words.
     #[must_use]
     pub fn from_words(tag: u32, words: &[u32]) -> Self {
-        Self { tag, payload: Payload::from_words(words) }
+        Self::new(tag, Payload::from_words(words))
+    }
+
+    /// Sets how urgent the message is.
+    #[must_use]
+    pub fn with_priority(self, priority: Priority) -> Self {
+        Self { priority, ..self }
+    }
+
+    /// The message is worth nothing after this instant: if no step has taken it by then, it goes to
+    /// the dead letters.
+    #[must_use]
+    pub fn with_deadline(self, deadline: Instant) -> Self {
+        Self { deadline: Some(Deadline::new(deadline)), ..self }
+    }
+
+    /// [`with_deadline`](Self::with_deadline), counted from now.
+    #[must_use]
+    pub fn with_time_to_live(self, time: Duration) -> Self {
+        match Instant::now().checked_add(time) {
+            Some(deadline) => self.with_deadline(deadline),
+            None => Self { deadline: None, ..self },
+        }
+    }
+
+    /// Until when the message is worth something; `None`: for ever.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline.and_then(Deadline::instant)
+    }
+
+    pub(crate) fn has_deadline(&self) -> bool {
+        self.deadline.is_some()
+    }
+
+    pub(crate) fn is_expired(&self, now: Instant) -> bool {
+        self.deadline().is_some_and(|deadline| deadline <= now)
     }
 }
 
@@ -178,7 +308,7 @@ impl Message {
 pub struct Envelope {
     /// The channel that carries it.
     pub channel: ChannelId,
-    /// Its number on the channel, from 1 without gaps.
+    /// Its number on the channel among those of its priority, from 1 without gaps.
     pub sequence: u64,
     /// Index of the receiver's in-port; 0 at a host endpoint.
     pub in_port: u32,

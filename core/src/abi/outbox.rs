@@ -1,7 +1,10 @@
 //! The outbox: written by kernels, read by the host.
 
-use super::{FLAG_FAULT, FLAG_RUN_AGAIN, HEADER_WORDS, SLOT_HEADER_WORDS, words_to_bytes};
+use super::{
+    FLAG_FAULT, FLAG_RUN_AGAIN, HEADER_WORDS, SLOT_HEADER_WORDS, bytes_to_words, words_to_bytes,
+};
 use crate::error::StepFault;
+use crate::message::{Payload, SHARED_BYTES};
 use crate::program::Program;
 
 /// Makes `words` an empty outbox for `program`, reusing its memory. Slot contents are not cleared.
@@ -15,13 +18,24 @@ pub fn begin(words: &mut Vec<u32>, program: &Program) {
 pub struct OutboxWriter<'a> {
     words: &'a mut [u32],
     slot_words: usize,
+    /// Payloads that are sent as they are, with the slots that stand for them.
+    shared: Option<&'a mut Vec<(u32, Payload)>>,
 }
 
 impl<'a> OutboxWriter<'a> {
     /// Writes into an outbox that [`begin`] prepared for `program`.
     #[must_use]
     pub fn new(words: &'a mut [u32], program: &Program) -> Self {
-        Self { words, slot_words: program.outbox_slot_words() }
+        Self { words, slot_words: program.outbox_slot_words(), shared: None }
+    }
+
+    /// As [`new`](Self::new); payloads that can be shared go to `shared` and not into the outbox.
+    pub(crate) fn sharing(
+        words: &'a mut [u32],
+        program: &Program,
+        shared: &'a mut Vec<(u32, Payload)>,
+    ) -> Self {
+        Self { shared: Some(shared), ..Self::new(words, program) }
     }
 
     /// Takes a slot and returns its payload words, or `None` when the outbox is full; the overflow
@@ -46,6 +60,26 @@ impl<'a> OutboxWriter<'a> {
         if let Some(words) = self.slot(port, key, tag, length_bytes) {
             let fits = payload.len().min(words.len());
             words[..fits].copy_from_slice(&payload[..fits]);
+        }
+    }
+
+    /// Sends a payload. A large one is shared and not copied: one that the step made, or one that it
+    /// received ([`InboxMessage::payload`](super::inbox::InboxMessage::payload)).
+    pub fn send_payload(&mut self, port: u32, key: u32, tag: u32, payload: &Payload) {
+        let length_bytes = u32::try_from(payload.len()).unwrap_or(u32::MAX);
+        let number = self.words[0];
+        let Some(words) = self.slot(port, key, tag, length_bytes) else { return };
+        // A payload that is too long stops the kernel by its length.
+        if payload.len() > words.len() * 4 {
+            return;
+        }
+        match &mut self.shared {
+            Some(shared) if payload.len() >= SHARED_BYTES => shared.push((number, payload.clone())),
+            _ => {
+                let start = HEADER_WORDS + number as usize * self.slot_words + SLOT_HEADER_WORDS;
+                let end = start + payload.len().div_ceil(4);
+                bytes_to_words(payload.as_bytes(), &mut self.words[start..end]);
+            }
         }
     }
 
@@ -89,12 +123,51 @@ pub struct StepOutput {
     pub run_again: bool,
 }
 
-/// Reads an outbox and checks it: the one place that trusts nothing a kernel wrote.
+/// One message that a step sent: where it lies, and what was checked of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentSlot {
+    pub(crate) port: u32,
+    pub(crate) key: u32,
+    pub(crate) tag: u32,
+    pub(crate) length_bytes: u32,
+    pub(crate) slot: u32,
+}
+
+impl SentSlot {
+    /// The words of the payload, and what is left of the slot.
+    pub(crate) fn payload<'a>(&self, words: &'a [u32], program: &Program) -> &'a [u32] {
+        let slot_words = program.outbox_slot_words();
+        let start = HEADER_WORDS + self.slot as usize * slot_words;
+        &words[start + SLOT_HEADER_WORDS..start + slot_words]
+    }
+}
+
+/// Reads an outbox and checks it.
 ///
 /// # Errors
 ///
 /// The fault that stops the kernel. Nothing of the outbox is to be delivered then.
 pub fn read(words: &[u32], program: &Program) -> Result<StepOutput, StepFault> {
+    let mut slots = Vec::new();
+    let run_again = read_slots(words, program, &mut slots)?;
+    let messages = slots.iter().map(|sent| {
+        let mut payload = vec![0; sent.length_bytes as usize];
+        words_to_bytes(sent.payload(words, program), &mut payload);
+        let SentSlot { port, key, tag, slot, .. } = *sent;
+        SentMessage { port, key, tag, payload, slot }
+    });
+    Ok(StepOutput { messages: messages.collect(), run_again })
+}
+
+/// Finds the messages of an outbox, sorted by port, then key, and checks them: the one place that
+/// trusts nothing a kernel wrote. Returns whether the kernel asked for one more step. Allocates only
+/// when `into` has never been as long.
+pub(crate) fn read_slots(
+    words: &[u32],
+    program: &Program,
+    into: &mut Vec<SentSlot>,
+) -> Result<bool, StepFault> {
+    into.clear();
     let [sent, _, overflow, flags, ..] = *words else {
         return Err(malformed(0, "the outbox is shorter than its header".to_owned()));
     };
@@ -113,21 +186,22 @@ pub fn read(words: &[u32], program: &Program) -> Result<StepOutput, StepFault> {
         return Err(StepFault::OutboxOverflow { sent, slots });
     }
     let slot_words = program.outbox_slot_words();
-    let mut messages = Vec::with_capacity(sent as usize);
     for (index, slot) in (0..sent).zip(words[HEADER_WORDS..].chunks_exact(slot_words)) {
-        messages.push(read_slot(index, slot, program)?);
+        into.push(read_slot(index, slot, program)?);
     }
-    messages.sort_unstable_by_key(|message| (message.port, message.key));
-    for pair in messages.windows(2) {
-        if (pair[0].port, pair[0].key) == (pair[1].port, pair[1].key) {
-            let port = program.out_ports()[pair[0].port as usize].name.clone();
-            return Err(StepFault::EqualKeys { port, key: pair[0].key });
-        }
+    // Host functions mostly send in order, and looking is cheaper than sorting.
+    let position = |sent: &SentSlot| (sent.port, sent.key);
+    if !into.is_sorted_by_key(position) {
+        into.sort_unstable_by_key(position);
     }
-    Ok(StepOutput { messages, run_again: flags & FLAG_RUN_AGAIN != 0 })
+    if let Some(pair) = into.windows(2).find(|pair| position(&pair[0]) == position(&pair[1])) {
+        let port = program.out_ports()[pair[0].port as usize].name.clone();
+        return Err(StepFault::EqualKeys { port, key: pair[0].key });
+    }
+    Ok(flags & FLAG_RUN_AGAIN != 0)
 }
 
-fn read_slot(index: u32, slot: &[u32], program: &Program) -> Result<SentMessage, StepFault> {
+fn read_slot(index: u32, slot: &[u32], program: &Program) -> Result<SentSlot, StepFault> {
     let (port, key, tag, length_bytes) = (slot[0], slot[1], slot[2], slot[3]);
     let Some(declared) = program.out_ports().get(port as usize) else {
         let ports = program.out_ports().len();
@@ -142,9 +216,7 @@ fn read_slot(index: u32, slot: &[u32], program: &Program) -> Result<SentMessage,
             ),
         ));
     }
-    let mut payload = vec![0; length_bytes as usize];
-    words_to_bytes(&slot[SLOT_HEADER_WORDS..], &mut payload);
-    Ok(SentMessage { port, key, tag, payload, slot: index })
+    Ok(SentSlot { port, key, tag, length_bytes, slot: index })
 }
 
 fn malformed(slot: u32, reason: String) -> StepFault {

@@ -125,6 +125,10 @@ impl Device for FaultyDevice {
         self.inner.takes_device_payloads()
     }
 
+    fn reads_payloads_in_place(&self) -> bool {
+        self.inner.reads_payloads_in_place()
+    }
+
     fn peer_copy(&self) -> Option<&dyn PeerCopy> {
         self.inner.peer_copy().map(|_| self as &dyn PeerCopy)
     }

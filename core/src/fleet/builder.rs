@@ -153,7 +153,7 @@ impl Fleet {
 
     /// Stops a device's threads and forgets it. Its index is not used again.
     fn retire(&self, device: &DeviceRuntime) {
-        self.runtime.devices.write()[device.index] = None;
+        self.runtime.forget_device(device.index);
         device.ask_to_stop();
         device.join_workers(Instant::now() + RETIRE_PATIENCE);
     }

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
 
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use super::kernel::KernelCell;
-use super::mailbox::Mailbox;
 use super::router::RoutingDecision;
 use crate::id::{ChannelId, KernelId};
+use crate::message::Priority;
 
 /// Numbers skipped on one channel that are remembered; beyond, a late one counts as twice.
 const MOST_MISSING: usize = 4096;
@@ -42,146 +41,148 @@ impl std::fmt::Display for Party {
     }
 }
 
-/// Where a channel's messages go.
-#[derive(Debug)]
-pub(crate) struct Target {
-    pub(crate) party: Party,
-    pub(crate) mailbox: Arc<Mailbox>,
-    /// The kernel to run when a message comes; `None` at an endpoint.
-    pub(crate) kernel: Option<Weak<KernelCell>>,
-    pub(crate) in_port: u32,
-}
-
-/// A channel with its two ledgers: the sender's numbers and what came to the receiver.
+/// A channel with its two ledgers: the sender's numbers and what came to the receiver. They lie apart
+/// in memory, since sender and receiver write them from different cores.
 #[derive(Debug)]
 pub(crate) struct Channel {
     pub(crate) id: ChannelId,
     pub(crate) from: Party,
-    pub(crate) to: Target,
-    sent: AtomicU64,
-    delivered: AtomicU64,
+    pub(crate) to: Party,
+    pub(crate) in_port: u32,
+    sender: CachePadded<SenderLedger>,
+    receiver: CachePadded<ReceiverLedger>,
+}
+
+#[derive(Debug, Default)]
+struct SenderLedger {
+    /// The last number, of each priority.
+    sent: [AtomicU64; Priority::COUNT],
     /// Dead letters that never came to the receiver.
     refused: AtomicU64,
-    /// Dead letters that came and were never consumed.
-    discarded: AtomicU64,
     same_device: AtomicU64,
     direct_p2p: AtomicU64,
     multi_hop: AtomicU64,
     host_mediated: AtomicU64,
     /// Devices that messages passed through.
     relays: Mutex<BTreeSet<usize>>,
-    receiver: Mutex<ReceiverLedger>,
 }
 
-/// What came, counted by the receiver from the numbers alone.
-#[derive(Debug)]
+/// What came, counted by the receiver from the numbers alone. Written under the mailbox's lock, or
+/// with instructions that need none; read at any time.
+#[derive(Debug, Default)]
 struct ReceiverLedger {
-    next: u64,
-    missing: BTreeSet<u64>,
-    arrived: u64,
-    duplicated: u64,
-    out_of_order: u64,
+    /// The greatest number that came, of each priority.
+    last: [AtomicU64; Priority::COUNT],
+    arrived: AtomicU64,
+    duplicated: AtomicU64,
+    out_of_order: AtomicU64,
+    delivered: AtomicU64,
+    /// Dead letters that came and were never consumed.
+    discarded: AtomicU64,
+    missing: Mutex<BTreeSet<(Priority, u64)>>,
 }
 
 impl Channel {
-    pub(crate) fn new(id: ChannelId, from: Party, to: Target) -> Self {
+    pub(crate) fn new(id: ChannelId, from: Party, to: Party, in_port: u32) -> Self {
         Self {
             id,
             from,
             to,
-            sent: AtomicU64::new(0),
-            delivered: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            discarded: AtomicU64::new(0),
-            same_device: AtomicU64::new(0),
-            direct_p2p: AtomicU64::new(0),
-            multi_hop: AtomicU64::new(0),
-            host_mediated: AtomicU64::new(0),
-            relays: Mutex::default(),
-            receiver: Mutex::new(ReceiverLedger {
-                next: 1,
-                missing: BTreeSet::new(),
-                arrived: 0,
-                duplicated: 0,
-                out_of_order: 0,
-            }),
+            in_port,
+            sender: CachePadded::default(),
+            receiver: CachePadded::default(),
         }
     }
 
-    /// The sender's next number.
-    pub(crate) fn next_sequence(&self) -> u64 {
-        self.sent.fetch_add(1, Ordering::Relaxed) + 1
+    /// Takes the sender's next `count` numbers of a priority; returns the first.
+    pub(crate) fn next_sequences(&self, priority: Priority, count: u64) -> u64 {
+        self.sender.sent[priority.level()].fetch_add(count, Ordering::Relaxed) + 1
     }
 
     /// Notes that a message came. `false`: it came before and must not be delivered again.
-    pub(crate) fn arrived(&self, sequence: u64) -> bool {
-        let mut ledger = self.receiver.lock();
-        if sequence >= ledger.next {
-            let skipped = ledger.next..sequence;
-            let space = MOST_MISSING - ledger.missing.len();
-            ledger.missing.extend(skipped.take(space));
-            ledger.next = sequence + 1;
-        } else if ledger.missing.remove(&sequence) {
-            ledger.out_of_order += 1;
-        } else {
-            ledger.duplicated += 1;
+    /// Called by one thread at a time: whoever holds the lock of the receiver's mailbox.
+    pub(crate) fn arrived(&self, priority: Priority, sequence: u64) -> bool {
+        let ledger = &*self.receiver;
+        let last = &ledger.last[priority.level()];
+        let expected = last.load(Ordering::Relaxed) + 1;
+        if sequence != expected && !self.arrived_out_of_turn(priority, sequence, expected) {
             return false;
         }
-        ledger.arrived += 1;
+        if sequence >= expected {
+            last.store(sequence, Ordering::Relaxed);
+        }
+        ledger.arrived.store(ledger.arrived.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         true
     }
 
-    /// Notes that a step consumed a message, or that the host received it.
-    pub(crate) fn note_delivered(&self) {
-        self.delivered.fetch_add(1, Ordering::Relaxed);
+    #[cold]
+    fn arrived_out_of_turn(&self, priority: Priority, sequence: u64, expected: u64) -> bool {
+        let ledger = &*self.receiver;
+        let mut missing = ledger.missing.lock();
+        if sequence > expected {
+            let space = MOST_MISSING - missing.len();
+            missing.extend((expected..sequence).take(space).map(|number| (priority, number)));
+            return true;
+        }
+        let is_late = missing.remove(&(priority, sequence));
+        let count = if is_late { &ledger.out_of_order } else { &ledger.duplicated };
+        count.fetch_add(1, Ordering::Relaxed);
+        is_late
+    }
+
+    /// Notes that a step consumed messages, or that the host received them.
+    pub(crate) fn note_delivered(&self, count: u64) {
+        self.receiver.delivered.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Notes a dead letter that could not be put into the receiver's mailbox.
     pub(crate) fn note_refused(&self) {
-        self.refused.fetch_add(1, Ordering::Relaxed);
+        self.sender.refused.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes a dead letter that lay in the receiver's mailbox when the receiver went.
+    /// Notes a dead letter that lay in the receiver's mailbox.
     pub(crate) fn note_discarded(&self) {
-        self.discarded.fetch_add(1, Ordering::Relaxed);
+        self.receiver.discarded.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn note_route(&self, decision: RoutingDecision) {
+    pub(crate) fn note_route(&self, decision: RoutingDecision, count: u64) {
+        let ledger = &*self.sender;
         match decision {
-            RoutingDecision::SameDevice => &self.same_device,
-            RoutingDecision::DirectP2P => &self.direct_p2p,
+            RoutingDecision::SameDevice => &ledger.same_device,
+            RoutingDecision::DirectP2P => &ledger.direct_p2p,
             RoutingDecision::MultiHop { relay } => {
-                self.relays.lock().extend(relay);
-                &self.multi_hop
+                ledger.relays.lock().extend(relay);
+                &ledger.multi_hop
             }
-            RoutingDecision::HostMediated => &self.host_mediated,
+            RoutingDecision::HostMediated => &ledger.host_mediated,
         }
-        .fetch_add(1, Ordering::Relaxed);
+        .fetch_add(count, Ordering::Relaxed);
     }
 
     /// The ledgers as a row. `pending` messages are committed and not yet in the mailbox.
     pub(crate) fn ledger(&self, pending: u64) -> ChannelLedger {
-        let delivered = self.delivered.load(Ordering::Relaxed);
-        let discarded = self.discarded.load(Ordering::Relaxed);
-        let refused = self.refused.load(Ordering::Relaxed);
-        let receiver = self.receiver.lock();
-        let sent = self.sent.load(Ordering::Relaxed);
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let (sender, receiver) = (&*self.sender, &*self.receiver);
+        let (delivered, discarded) = (of(&receiver.delivered), of(&receiver.discarded));
+        let (arrived, refused) = (of(&receiver.arrived), of(&sender.refused));
+        // Read last, so that what is under way shows as such and not as less than nothing.
+        let sent = sender.sent.iter().map(of).sum::<u64>();
         ChannelLedger {
             channel: self.id,
             from: self.from.clone(),
-            to: self.to.party.clone(),
+            to: self.to.clone(),
             sent,
             delivered,
-            waiting: pending + receiver.arrived.saturating_sub(delivered + discarded),
-            duplicated: receiver.duplicated,
-            out_of_order: receiver.out_of_order,
+            waiting: pending + arrived.saturating_sub(delivered + discarded),
+            duplicated: of(&receiver.duplicated),
+            out_of_order: of(&receiver.out_of_order),
             dead_lettered: refused + discarded,
-            lost: sent.saturating_sub(receiver.arrived + pending + refused),
-            same_device: self.same_device.load(Ordering::Relaxed),
-            direct_p2p: self.direct_p2p.load(Ordering::Relaxed),
-            multi_hop: self.multi_hop.load(Ordering::Relaxed),
-            host_mediated: self.host_mediated.load(Ordering::Relaxed),
-            relays: self.relays.lock().iter().copied().collect(),
+            lost: sent.saturating_sub(arrived + pending + refused),
+            same_device: of(&sender.same_device),
+            direct_p2p: of(&sender.direct_p2p),
+            multi_hop: of(&sender.multi_hop),
+            host_mediated: of(&sender.host_mediated),
+            relays: sender.relays.lock().iter().copied().collect(),
         }
     }
 }

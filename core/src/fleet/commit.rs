@@ -1,19 +1,23 @@
 //! The two ends of a step: taking its messages, and committing what it did in one action.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
+use super::channel::Channel;
+use super::effects::Effects;
 use super::kernel::{KernelCell, KernelPhase, RunState};
-use super::mailbox::{Parcel, Waiters};
-use super::router::RoutingDecision;
+use super::lanes::Parcel;
+use super::router::{Outlet, RoutingDecision};
 use super::runtime::Runtime;
-use super::worker::DeviceRuntime;
-use crate::abi::outbox::{SentMessage, StepOutput};
-use crate::abi::{inbox, outbox};
+use super::worker::{DeviceRuntime, Keep};
+use crate::abi::outbox::SentSlot;
+use crate::abi::{SLOT_HEADER_WORDS, inbox, outbox};
 use crate::device::{PayloadWay, ReceivedPayload, Step, StepOutcome, StepPayloads};
 use crate::device_info::DeviceInfo;
 use crate::error::{DeviceError, StepFault};
-use crate::message::{DevicePayload, Message, Payload};
+use crate::message::{Message, Payload, SHARED_BYTES};
 
 /// How often a step that a device did not start is tried before its kernel is stopped.
 const MOST_ATTEMPTS: u32 = 3;
@@ -22,8 +26,16 @@ const MOST_ATTEMPTS: u32 = 3;
 #[derive(Debug)]
 pub(crate) struct Ticket {
     pub(crate) cell: Arc<KernelCell>,
-    /// Senders for whom there is room now.
-    pub(crate) waiters: Waiters,
+    /// What taking the step's messages asks for.
+    pub(crate) effects: Effects,
+}
+
+/// Memory that a worker uses again for every step.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    pub(crate) boxes: Vec<(Vec<u32>, Vec<u32>)>,
+    slots: Vec<SentSlot>,
+    parcels: VecDeque<Parcel>,
 }
 
 impl Runtime {
@@ -32,7 +44,7 @@ impl Runtime {
         &self,
         device: &DeviceRuntime,
         cell: &Arc<KernelCell>,
-        spare: &mut Vec<(Vec<u32>, Vec<u32>)>,
+        scratch: &mut Scratch,
     ) -> Option<(Ticket, Step)> {
         let mut run = cell.run.lock();
         if run.queued_on != Some(device.index) {
@@ -40,19 +52,21 @@ impl Runtime {
         }
         run.queued_on = None;
         let mut parcels = std::mem::take(&mut run.in_flight);
-        let mut waiters = Waiters::default();
+        let mut effects = Effects::default();
         if run.can_run() {
-            waiters = cell.mailbox.take(cell.program.inbox_slots() as usize, &mut parcels);
+            let most = cell.program.inbox_slots() as usize;
+            effects = cell.mailbox.take(most, &mut parcels, &mut run.sources);
         }
         if parcels.is_empty() && !(run.can_run() && run.again) {
             self.settle(cell, &mut run);
+            drop(run);
+            self.follow(effects);
             return None;
         }
         run.step_number += 1;
         run.asked = std::mem::take(&mut run.again);
-        let (mut inbox, mut outbox) = spare.pop().unwrap_or_default();
-        inbox::begin(&mut inbox, cell.program.inbox_slot_words(), run.step_number, run.asked);
-        let received = fill_inbox(device, &parcels, &mut inbox);
+        let (mut inbox, mut outbox) = scratch.boxes.pop().unwrap_or_default();
+        let received = fill_inbox(device, cell, &run, &parcels, &mut inbox);
         outbox::begin(&mut outbox, &cell.program);
         run.in_flight = parcels;
         run.phase = KernelPhase::Running;
@@ -61,79 +75,134 @@ impl Runtime {
         drop(run);
         let mut step = Step::new(instance, inbox, outbox);
         step.payloads.received = received;
-        Some((Ticket { cell: Arc::clone(cell), waiters }, step))
+        Some((Ticket { cell: Arc::clone(cell), effects }, step))
     }
 
-    /// Concludes a step by its outcome. `failure` is what the batch as a whole reported.
+    /// Concludes a step by its outcome; says whether the worker may go on with the kernel at once.
+    /// `failure` is what the batch as a whole reported.
     pub(crate) fn end_step(
         &self,
         device: &Arc<DeviceRuntime>,
         ticket: &Ticket,
-        step: &Step,
-        failure: Option<&DeviceError>,
-    ) {
+        step: &mut Step,
+        end: &BatchEnd<'_>,
+        scratch: &mut Scratch,
+    ) -> Keep {
         let cell = &ticket.cell;
         match &step.outcome {
-            _ if failure.is_some_and(DeviceError::is_fatal) => {
-                let cause = failure.map(ToString::to_string).unwrap_or_default();
+            _ if end.failure.is_some_and(DeviceError::is_fatal) => {
+                let cause = end.failure.map(ToString::to_string).unwrap_or_default();
                 self.lose_kernel(cell, device.index, &cause);
             }
-            StepOutcome::Applied => match outbox::read(&step.outbox, &cell.program) {
-                Ok(output) => self.commit(device, cell, output, &step.payloads),
-                Err(fault) => self.fail_kernel(cell, fault),
-            },
+            StepOutcome::Applied => {
+                match outbox::read_slots(&step.outbox, &cell.program, &mut scratch.slots) {
+                    Ok(again) => return self.commit(device, cell, step, again, end, scratch),
+                    Err(fault) => self.fail_kernel(cell, fault),
+                }
+            }
             StepOutcome::Faulted(fault) => self.fail_kernel(cell, fault.clone()),
-            StepOutcome::NotStarted => self.retry(cell, failure),
+            StepOutcome::NotStarted => self.retry(cell, end.failure),
             StepOutcome::Unknown => {
-                let reason = failure.map(|error| format!(": {error}")).unwrap_or_default();
+                let reason = end.failure.map(|error| format!(": {error}")).unwrap_or_default();
                 let cause = format!("nobody knows whether its last step was applied{reason}");
                 self.lose_kernel(cell, device.index, &cause);
             }
         }
+        Keep::No
     }
 
-    /// Releases the inbox and makes the outbox the kernel's pending output, in one action.
+    /// Releases the inbox, makes the outbox the kernel's output and delivers what of it finds room,
+    /// in one action.
     fn commit(
         &self,
-        device: &DeviceRuntime,
+        device: &Arc<DeviceRuntime>,
         cell: &Arc<KernelCell>,
-        output: StepOutput,
-        payloads: &StepPayloads,
-    ) {
-        let ways = self.ways(payloads);
+        step: &mut Step,
+        run_again: bool,
+        end: &BatchEnd<'_>,
+        scratch: &mut Scratch,
+    ) -> Keep {
         let mut run = cell.run.lock();
         if run.phase != KernelPhase::Running {
-            return; // lost while the step ran: its messages are back in the mailbox
+            return Keep::No; // lost while the step ran: its messages are back in the mailbox
         }
-        for (message, parcel) in (0..).zip(run.in_flight.drain(..)) {
-            parcel.channel.note_delivered();
-            if parcel.message.payload.on_device().is_some() {
-                let way = ways.iter().find(|(received, _)| *received == message);
-                parcel.channel.note_route(way.map_or(RoutingDecision::HostMediated, |way| way.1));
-            }
-        }
+        self.release_inbox(&mut run, &step.payloads);
         run.asked = false;
-        let unbound = number(cell, &mut run, output.messages, &payloads.kept);
-        run.again |= output.run_again;
+        let mut effects = Effects::default();
+        let unbound = self.send_output(cell, &mut run, step, scratch, &mut effects);
+        run.again |= run_again;
         run.attempts = 0;
         cell.retries.store(false, Ordering::Relaxed);
         run.phase = KernelPhase::Ready;
         cell.steps.fetch_add(1, Ordering::Relaxed);
         device.steps.fetch_add(1, Ordering::Relaxed);
-        self.steps.fetch_add(1, Ordering::Relaxed);
-        let now_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let since_start = end.at.saturating_duration_since(self.started).as_millis();
+        let now_ms = u64::try_from(since_start).unwrap_or(u64::MAX);
         cell.last_step_ms.store(now_ms, Ordering::Relaxed);
-        let delivers = !run.pending.is_empty();
+        let keep = device.keep(cell, &mut run, end.is_free);
         self.settle(cell, &mut run);
         drop(run);
-        self.dead_letters.add_unbound(cell, unbound);
-        if delivers {
-            self.deliver_pending(cell);
+        if !unbound.is_empty() {
+            self.dead_letters.add_unbound(cell, unbound);
         }
+        if !effects.is_empty() {
+            self.follow(effects);
+        }
+        keep
+    }
+
+    /// Counts the messages of a committed step as delivered, and which way their bytes came.
+    fn release_inbox(&self, run: &mut RunState, payloads: &StepPayloads) {
+        let RunState { in_flight, sources, .. } = run;
+        let ways = self.ways(payloads);
+        for (message, parcel) in (0..).zip(&*in_flight) {
+            if parcel.message.payload.on_device().is_some() {
+                let way = ways.iter().find(|(received, _)| *received == message);
+                let way = way.map_or(RoutingDecision::HostMediated, |way| way.1);
+                sources[parcel.source as usize].note_route(way, 1);
+            }
+        }
+        for of_one in in_flight.chunk_by(|first, second| first.source == second.source) {
+            sources[of_one[0].source as usize].note_delivered(of_one.len() as u64);
+        }
+        in_flight.clear();
+    }
+
+    /// Numbers what a step sent and delivers what finds room. Returns what was sent on ports that
+    /// are bound to no channel.
+    fn send_output(
+        &self,
+        cell: &Arc<KernelCell>,
+        run: &mut RunState,
+        step: &mut Step,
+        scratch: &mut Scratch,
+        effects: &mut Effects,
+    ) -> Vec<(u32, Message)> {
+        let mut unbound = Vec::new();
+        if scratch.slots.is_empty() {
+            return unbound;
+        }
+        let outputs = cell.outputs.read();
+        let Scratch { slots, parcels, .. } = scratch;
+        for of_port in slots.chunk_by(|first, second| first.port == second.port) {
+            let port = of_port[0].port;
+            let messages = of_port.iter().map(|sent| message(sent, step, cell));
+            match &outputs[port as usize] {
+                Some(outlet) => {
+                    pack(outlet, messages, parcels);
+                    effects.append(self.send(outlet, parcels, cell, run));
+                }
+                None => unbound.extend(messages.map(|message| (port, message))),
+            }
+        }
+        unbound
     }
 
     /// How the payloads came that the device filled in, as routes between devices of the fleet.
     fn ways(&self, payloads: &StepPayloads) -> Vec<(u32, RoutingDecision)> {
+        if payloads.received.is_empty() {
+            return Vec::new();
+        }
         let decision = |received: &ReceivedPayload| match &received.way {
             Some(PayloadWay::SameDevice) => RoutingDecision::SameDevice,
             Some(PayloadWay::Direct) => RoutingDecision::DirectP2P,
@@ -176,54 +245,89 @@ impl Runtime {
     }
 }
 
-/// Writes the messages of a step. Payloads that are on a device are left out where the step's device
-/// fills them in.
+/// How a batch ended.
+#[derive(Debug)]
+pub(crate) struct BatchEnd<'a> {
+    pub(crate) at: Instant,
+    /// What the batch as a whole reported.
+    pub(crate) failure: Option<&'a DeviceError>,
+    /// Whether the worker has nothing else to do yet.
+    pub(crate) is_free: bool,
+}
+
+/// Writes the messages of a step. Payloads are left out where the step's device fills them in, or
+/// its kernels read them where they are.
 fn fill_inbox(
     device: &DeviceRuntime,
+    cell: &KernelCell,
+    run: &RunState,
     parcels: &[Parcel],
     inbox: &mut Vec<u32>,
 ) -> Vec<ReceivedPayload> {
-    let takes_device_payloads = device.device.takes_device_payloads();
+    let slot_words = cell.program.inbox_slot_words();
+    let in_place = |payload: &Payload| {
+        device.reads_in_place
+            && payload.len() >= SHARED_BYTES
+            && payload.as_words().is_some_and(|words| words.len() + SLOT_HEADER_WORDS == slot_words)
+    };
+    let left_out = |payload: &Payload| {
+        in_place(payload) || device.keeps_payloads && payload.on_device().is_some()
+    };
+    // Slots without room for a payload need not be cleared.
+    let headers_only = !parcels.is_empty()
+        && device.reads_in_place
+        && parcels.iter().all(|parcel| in_place(&parcel.message.payload));
+    let slot_words = if headers_only { SLOT_HEADER_WORDS } else { slot_words };
+    inbox::begin(inbox, slot_words, run.step_number, run.asked);
     let mut received = Vec::new();
-    for (message, parcel) in (0..).zip(parcels) {
-        let (channel, tag) = (&parcel.channel, parcel.message.tag);
-        let (port, low_word) = (channel.to.in_port, channel.id.low_word());
-        let payload = &parcel.message.payload;
-        if takes_device_payloads && payload.on_device().is_some() {
-            inbox::push_without_payload(inbox, port, tag, low_word, payload.len());
-            received.push(ReceivedPayload { message, payload: payload.clone(), way: None });
-        } else {
-            inbox::push(inbox, port, tag, low_word, payload.as_bytes());
+    for (number, parcel) in (0..).zip(parcels) {
+        let (channel, Message { tag, payload, .. }) =
+            (&run.sources[parcel.source as usize], &parcel.message);
+        let (port, low_word) = (channel.in_port, channel.id.low_word());
+        if !left_out(payload) {
+            inbox::push(inbox, port, *tag, low_word, payload.as_bytes());
+            continue;
         }
+        if headers_only {
+            inbox::push_header(inbox, port, *tag, low_word, payload.len());
+        } else {
+            inbox::push_without_payload(inbox, port, *tag, low_word, payload.len());
+        }
+        received.push(ReceivedPayload { message: number, payload: payload.clone(), way: None });
     }
     received
 }
 
-/// Numbers what a step sent and appends it to the pending output. Returns what was sent on ports
-/// that are bound to no channel.
-fn number(
-    cell: &KernelCell,
-    run: &mut RunState,
-    sent: Vec<SentMessage>,
-    kept: &[(u32, Arc<dyn DevicePayload>)],
-) -> Vec<SentMessage> {
-    let outputs = cell.outputs.read();
-    let mut unbound = Vec::new();
-    for message in sent {
-        match &outputs[message.port as usize] {
-            Some(channel) => {
-                let mut payload = Payload::from(message.payload);
-                if let Some((_, copy)) = kept.iter().find(|(slot, _)| *slot == message.slot) {
-                    payload = payload.with_copy_on_device(Arc::clone(copy));
-                }
-                run.pending.push_back(Parcel {
-                    sequence: channel.next_sequence(),
-                    channel: Arc::clone(channel),
-                    message: Message::new(message.tag, payload),
-                });
-            }
-            None => unbound.push(message),
+/// One message of an outbox.
+fn message(sent: &SentSlot, step: &Step, cell: &KernelCell) -> Message {
+    let StepPayloads { shared, kept, .. } = &step.payloads;
+    let shared = shared.iter().find(|(slot, _)| *slot == sent.slot);
+    let mut payload = match shared {
+        Some((_, payload)) => payload.clone(),
+        None => {
+            let words = sent.payload(&step.outbox, &cell.program);
+            Payload::from_slot(words, sent.length_bytes as usize)
         }
+    };
+    if let Some((_, copy)) = kept.iter().find(|(slot, _)| *slot == sent.slot) {
+        payload = payload.with_copy_on_device(Arc::clone(copy));
     }
-    unbound
+    Message::new(sent.tag, payload)
+}
+
+/// Numbers messages of one channel.
+fn pack(
+    outlet: &Outlet,
+    messages: impl ExactSizeIterator<Item = Message>,
+    into: &mut VecDeque<Parcel>,
+) {
+    let (channel, options): (&Channel, _) = (&outlet.channel, outlet.options);
+    let first = channel.next_sequences(options.priority, messages.len() as u64);
+    into.extend((first..).zip(messages).map(|(sequence, message)| {
+        let mut message = message.with_priority(options.priority);
+        if let Some(time) = options.time_to_live {
+            message = message.with_time_to_live(time);
+        }
+        Parcel { sequence, source: outlet.source, message }
+    }));
 }

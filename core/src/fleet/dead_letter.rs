@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 
 use super::channel::Party;
+use super::effects::DeadParcel;
 use super::error::DeliveryReason;
 use super::kernel::KernelCell;
-use super::mailbox::Parcel;
-use crate::abi::outbox::SentMessage;
 use crate::id::ChannelId;
 use crate::message::Message;
 
@@ -39,27 +38,27 @@ pub(crate) struct DeadLetters {
 }
 
 impl DeadLetters {
-    /// Adds an undeliverable parcel. Its channel's ledger is the caller's to note.
-    pub(crate) fn add(&self, parcel: Parcel, reason: DeliveryReason) {
-        let Parcel { channel, sequence, message } = parcel;
+    /// Adds an undeliverable parcel, which its channel's ledger has counted.
+    pub(crate) fn add(&self, dead: DeadParcel) {
+        let DeadParcel { channel, parcel, reason } = dead;
         self.push(DeadLetter {
-            channel: Some((channel.id, sequence)),
+            channel: Some((channel.id, parcel.sequence)),
             from: channel.from.clone(),
-            to: Some(channel.to.party.clone()),
-            message,
+            to: Some(channel.to.clone()),
+            message: parcel.message,
             reason,
         });
     }
 
     /// Adds what a kernel sent on ports that are bound to no channel.
-    pub(crate) fn add_unbound(&self, cell: &KernelCell, messages: Vec<SentMessage>) {
-        for sent in messages {
-            let port = cell.program.out_ports()[sent.port as usize].name.clone();
+    pub(crate) fn add_unbound(&self, cell: &KernelCell, messages: Vec<(u32, Message)>) {
+        for (port, message) in messages {
+            let port = cell.program.out_ports()[port as usize].name.clone();
             self.push(DeadLetter {
                 channel: None,
                 from: Party::Kernel { kernel: cell.id, port: port.clone() },
                 to: None,
-                message: Message::new(sent.tag, sent.payload),
+                message,
                 reason: DeliveryReason::Unbound { kernel: cell.id, port },
             });
         }

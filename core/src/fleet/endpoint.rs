@@ -1,159 +1,18 @@
-//! The host's ends of channels: senders into kernels, endpoints that kernels send to.
+//! Where kernels send to the host.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use super::channel::{Channel, Party};
+use super::channel::Party;
 use super::deadline_after;
-use super::error::{DeliveryReason, ReceiveError, SendError, SendReason};
-use super::mailbox::{Mailbox, Parcel, Refused, Waiters, new_token};
+use super::effects::{Effects, new_token};
+use super::error::{DeliveryReason, ReceiveError};
+use super::mailbox::Mailbox;
 use super::runtime::Runtime;
-use crate::id::ChannelId;
-use crate::message::{Envelope, Message};
-
-/// Sends from the host into one in-port of a kernel: one channel.
-///
-/// Threads may share a sender; numbers are given in the order in which messages enter the mailbox.
-#[derive(Debug)]
-pub struct HostSender {
-    runtime: Arc<Runtime>,
-    channel: Arc<Channel>,
-    port: String,
-    max_message_bytes: u32,
-}
-
-impl HostSender {
-    pub(crate) fn new(
-        runtime: Arc<Runtime>,
-        channel: Arc<Channel>,
-        port: String,
-        max_message_bytes: u32,
-    ) -> Self {
-        Self { runtime, channel, port, max_message_bytes }
-    }
-
-    /// The channel.
-    #[must_use]
-    pub fn channel(&self) -> ChannelId {
-        self.channel.id
-    }
-
-    /// Sends, waiting for room as long as it takes.
-    ///
-    /// # Errors
-    ///
-    /// [`SendError`] gives the message back: it is too large, or the kernel takes none.
-    pub fn send(&self, message: Message) -> Result<(), SendError> {
-        self.push(message, None)
-    }
-
-    /// Sends if there is room now.
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Self::send), and [`SendReason::Full`].
-    pub fn try_send(&self, message: Message) -> Result<(), SendError> {
-        self.push(message, Some(Instant::now()))
-    }
-
-    /// Sends, waiting for room until the time is up.
-    ///
-    /// # Errors
-    ///
-    /// As [`try_send`](Self::try_send).
-    pub fn send_timeout(&self, message: Message, timeout: Duration) -> Result<(), SendError> {
-        self.push(message, deadline_after(timeout))
-    }
-
-    /// Sends, awaiting room. Works with any executor.
-    ///
-    /// # Errors
-    ///
-    /// As [`send`](Self::send).
-    pub fn send_async(&self, message: Message) -> SendFuture<'_> {
-        SendFuture { sender: self, message: Some(message), token: new_token() }
-    }
-
-    fn push(&self, message: Message, deadline: Option<Instant>) -> Result<(), SendError> {
-        let message = self.check(message)?;
-        // Counted as busy, so that nobody finds the fleet idle between the push and the wake-up.
-        self.runtime.add_busy();
-        let pushed = self.channel.to.mailbox.push_from_host(&self.channel, message, deadline);
-        let pushed = pushed.map_err(refused).map(|waiters| self.arrived(waiters));
-        self.runtime.remove_busy();
-        pushed
-    }
-
-    fn arrived(&self, waiters: Waiters) {
-        self.runtime.wake(waiters);
-        self.runtime.wake_receiver(&self.channel);
-    }
-
-    fn check(&self, message: Message) -> Result<Message, SendError> {
-        if self.runtime.closing.load(Ordering::Acquire) {
-            return Err(SendError { message, reason: DeliveryReason::ShuttingDown.into() });
-        }
-        let length_bytes = message.payload.len();
-        if length_bytes <= self.max_message_bytes as usize {
-            return Ok(message);
-        }
-        let (port, max_message_bytes) = (self.port.clone(), self.max_message_bytes);
-        let reason = SendReason::TooLarge { port, length_bytes, max_message_bytes };
-        Err(SendError { message, reason })
-    }
-}
-
-fn refused(refused: Refused<Message>) -> SendError {
-    match refused {
-        Refused::Full(message) => SendError { message, reason: SendReason::Full },
-        Refused::Closed(message, reason) => {
-            SendError { message, reason: DeliveryReason::clone(&reason).into() }
-        }
-    }
-}
-
-/// A send that awaits room.
-#[derive(Debug)]
-#[must_use = "a future does nothing unless it is awaited"]
-pub struct SendFuture<'a> {
-    sender: &'a HostSender,
-    message: Option<Message>,
-    token: u64,
-}
-
-impl Future for SendFuture<'_> {
-    type Output = Result<(), SendError>;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let sender = self.sender;
-        let message = self.message.take().expect("a finished future is not polled again");
-        let message = match sender.check(message) {
-            Ok(message) => message,
-            Err(error) => return Poll::Ready(Err(error)),
-        };
-        sender.runtime.add_busy();
-        let channel = &sender.channel;
-        let waiting = (self.token, context.waker().clone());
-        let pushed = channel.to.mailbox.push_or_wake(channel, message, waiting);
-        let poll = match pushed {
-            Ok(waiters) => {
-                sender.arrived(waiters);
-                Poll::Ready(Ok(()))
-            }
-            Err(Refused::Full(message)) => {
-                self.message = Some(message);
-                Poll::Pending
-            }
-            Err(closed) => Poll::Ready(Err(refused(closed))),
-        };
-        sender.runtime.remove_busy();
-        poll
-    }
-}
+use crate::message::Envelope;
 
 /// Receives on the host what kernels send to it. Bounded as every mailbox: kernels whose output
 /// finds no room do not run until it is received. Dropping it closes it; what it had not given out
@@ -167,7 +26,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn new(runtime: Arc<Runtime>, name: String, capacity: usize) -> Self {
-        let mailbox = Arc::new(Mailbox::new(capacity.max(1)));
+        let mailbox = Arc::new(Mailbox::new(capacity.max(1), runtime.pulse()));
         runtime.know_endpoint(&mailbox);
         Self { runtime, name, mailbox }
     }
@@ -190,7 +49,7 @@ impl Endpoint {
     ///
     /// [`ReceiveError::Closed`] when the fleet shuts down and nothing is left.
     pub fn recv(&self) -> Result<Envelope, ReceiveError> {
-        self.conclude(self.mailbox.take_one(None))
+        self.receive_one(None)
     }
 
     /// Receives what is there now.
@@ -199,7 +58,7 @@ impl Endpoint {
     ///
     /// [`ReceiveError::Empty`], or as [`recv`](Self::recv).
     pub fn try_recv(&self) -> Result<Envelope, ReceiveError> {
-        self.conclude(self.mailbox.take_one(Some(Instant::now())))
+        self.receive_one(Some(Instant::now()))
     }
 
     /// Receives, waiting until the time is up.
@@ -208,7 +67,31 @@ impl Endpoint {
     ///
     /// As [`try_recv`](Self::try_recv).
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Envelope, ReceiveError> {
-        self.conclude(self.mailbox.take_one(deadline_after(timeout)))
+        self.receive_one(deadline_after(timeout))
+    }
+
+    /// Receives what is there now, up to `most` messages, at the end of `into`; returns how many.
+    /// Takes one lock for all, and allocates only when `into` has never been as long.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_recv`](Self::try_recv).
+    pub fn drain_into(&self, into: &mut Vec<Envelope>, most: usize) -> Result<usize, ReceiveError> {
+        self.receive(most.max(1), Some(Instant::now()), into)
+    }
+
+    /// [`drain_into`](Self::drain_into), waiting for the first message until the time is up.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_recv`](Self::try_recv).
+    pub fn drain_into_timeout(
+        &self,
+        into: &mut Vec<Envelope>,
+        most: usize,
+        timeout: Duration,
+    ) -> Result<usize, ReceiveError> {
+        self.receive(most.max(1), deadline_after(timeout), into)
     }
 
     /// Receives, awaiting a message. Works with any executor.
@@ -228,28 +111,47 @@ impl Endpoint {
         Party::Host { name: self.name.clone() }
     }
 
+    fn receive_one(&self, deadline: Option<Instant>) -> Result<Envelope, ReceiveError> {
+        let mut one = None;
+        self.receive(1, deadline, &mut Slot(&mut one))?;
+        one.ok_or(ReceiveError::Empty)
+    }
+
+    fn receive(
+        &self,
+        most: usize,
+        deadline: Option<Instant>,
+        into: &mut impl Extend<Envelope>,
+    ) -> Result<usize, ReceiveError> {
+        self.conclude(self.mailbox.take_for_host(most, deadline, into))
+    }
+
     fn conclude(
         &self,
-        taken: Result<(Parcel, Waiters), Option<DeliveryReason>>,
-    ) -> Result<Envelope, ReceiveError> {
-        match taken {
-            Ok((parcel, waiters)) => {
-                parcel.channel.note_delivered();
-                self.runtime.wake(waiters);
-                Ok(parcel.into_envelope())
-            }
-            Err(Some(reason)) => Err(ReceiveError::Closed(reason)),
-            Err(None) => Err(ReceiveError::Empty),
+        (taken, effects): (Result<usize, Option<DeliveryReason>>, Effects),
+    ) -> Result<usize, ReceiveError> {
+        if !effects.is_empty() {
+            self.runtime.follow(effects);
         }
+        taken.map_err(|reason| reason.map_or(ReceiveError::Empty, ReceiveError::Closed))
+    }
+}
+
+/// Takes one envelope without a list.
+struct Slot<'a>(&'a mut Option<Envelope>);
+
+impl Extend<Envelope> for Slot<'_> {
+    fn extend<T: IntoIterator<Item = Envelope>>(&mut self, envelopes: T) {
+        *self.0 = envelopes.into_iter().next();
     }
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
         let reason = DeliveryReason::EndpointClosed { endpoint: self.name.clone() };
-        let waiters = self.mailbox.close(reason.clone());
+        let effects = self.mailbox.close(reason.clone());
         self.runtime.discard(&self.mailbox, &reason);
-        self.runtime.wake(waiters);
+        self.runtime.follow(effects);
     }
 }
 
@@ -266,9 +168,12 @@ impl Future for ReceiveFuture<'_> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let waiting = (self.token, context.waker().clone());
-        match self.endpoint.mailbox.take_or_wake(waiting) {
-            Err(None) => Poll::Pending,
-            taken => Poll::Ready(self.endpoint.conclude(taken)),
+        let mut one = None;
+        let taken = self.endpoint.mailbox.take_or_wake(waiting, &mut Slot(&mut one));
+        match self.endpoint.conclude(taken) {
+            Err(ReceiveError::Empty) => Poll::Pending,
+            Ok(_) => Poll::Ready(one.ok_or(ReceiveError::Empty)),
+            Err(error) => Poll::Ready(Err(error)),
         }
     }
 }

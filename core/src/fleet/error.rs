@@ -49,9 +49,23 @@ pub enum DeliveryReason {
         /// The port.
         port: String,
     },
+    /// Its deadline passed before a step took it.
+    #[error("the message's deadline has passed")]
+    Expired,
     /// The fleet is shutting down.
     #[error("the fleet is shutting down")]
     ShuttingDown,
+}
+
+/// A host's send of several messages that ended early. What was not sent is still in the queue.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{left} messages not sent: {reason}")]
+pub struct SendAllError {
+    /// How many are left.
+    pub left: usize,
+    /// Why the first of them was not sent.
+    #[source]
+    pub reason: SendReason,
 }
 
 /// A host's send that did not happen. The message comes back.

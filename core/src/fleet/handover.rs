@@ -249,6 +249,8 @@ impl Fleet {
             cell.mailbox.open_for_host();
         }
         cell.home_device.store(target.index, Ordering::Relaxed);
+        // What channels know about who is where is outdated from here on.
+        self.runtime.moves.fetch_add(1, Ordering::Release);
         drop(run);
         drop(held);
         drop(source);

@@ -2,7 +2,9 @@
 
 use parking_lot::Mutex;
 
-use super::mailbox::Parcel;
+use super::lanes::Parcel;
+use super::router::Outlet;
+use crate::id::ChannelId;
 
 /// What is done to a message between kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +39,7 @@ pub(crate) struct Injector {
 struct State {
     seen: u64,
     struck: bool,
-    held_back: Option<Parcel>,
+    held_back: Option<(ChannelId, Parcel)>,
 }
 
 impl Injector {
@@ -49,50 +51,46 @@ impl Injector {
     /// back.
     pub(crate) fn pass(
         &self,
+        outlet: &Outlet,
         parcel: Parcel,
-        deliver: impl Fn(Parcel) -> Option<Parcel>,
+        mut deliver: impl FnMut(Parcel) -> Option<Parcel>,
     ) -> Option<Parcel> {
+        let channel = outlet.channel.id;
         let (strikes, released) = {
             let mut state = self.state.lock();
             state.seen += 1;
             let strikes = !state.struck && state.seen >= self.fault.nth;
             state.struck |= strikes;
-            let same = |held: &Parcel| held.channel.id == parcel.channel.id;
-            (
-                strikes,
-                if state.held_back.as_ref().is_some_and(same) {
-                    state.held_back.take()
-                } else {
-                    None
-                },
-            )
+            (strikes, state.held_back.take_if(|(held, _)| *held == channel))
         };
         if strikes {
-            return self.strike(parcel, deliver);
+            return self.strike(channel, parcel, deliver);
         }
         let left = deliver(parcel);
         match released {
             Some(held) if left.is_some() => self.state.lock().held_back = Some(held),
             // If it finds no room now it is lost: the fault is there to be seen.
-            Some(held) => drop(deliver(held)),
+            Some((_, held)) => drop(deliver(held)),
             None => {}
         }
         left
     }
 
-    fn strike(&self, parcel: Parcel, deliver: impl Fn(Parcel) -> Option<Parcel>) -> Option<Parcel> {
+    fn strike(
+        &self,
+        channel: ChannelId,
+        parcel: Parcel,
+        mut deliver: impl FnMut(Parcel) -> Option<Parcel>,
+    ) -> Option<Parcel> {
         match self.fault.kind {
             MessageFaultKind::Lose => None,
             MessageFaultKind::Reorder => {
-                self.state.lock().held_back = Some(parcel);
+                self.state.lock().held_back = Some((channel, parcel));
                 None
             }
             MessageFaultKind::Duplicate => {
-                let copy = Parcel {
-                    channel: parcel.channel.clone(),
-                    sequence: parcel.sequence,
-                    message: parcel.message.clone(),
-                };
+                let Parcel { sequence, source, ref message } = parcel;
+                let copy = Parcel { sequence, source, message: message.clone() };
                 let left = deliver(parcel);
                 if left.is_some() || deliver(copy).is_some() {
                     self.state.lock().struck = false; // no room: strike the next one

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::channel::Channel;
 use super::error::FleetError;
-use super::mailbox::{Mailbox, Parcel};
+use super::lanes::Parcel;
+use super::mailbox::Mailbox;
+use super::router::Outlet;
 use super::worker::DeviceRuntime;
 use crate::coordinator::{KernelPriority, LaunchOptions};
 use crate::device::KernelInstance;
@@ -155,8 +157,8 @@ pub(crate) struct KernelCell {
     pub(crate) run: Mutex<RunState>,
     /// Notified when a step has ended.
     pub(crate) quiet: Condvar,
-    /// The channel of each out-port.
-    pub(crate) outputs: RwLock<Vec<Option<Arc<Channel>>>>,
+    /// The way out of each out-port.
+    pub(crate) outputs: RwLock<Vec<Option<Arc<Outlet>>>>,
     /// A copy of the home's device index, read without the lock.
     pub(crate) home_device: AtomicUsize,
     /// The device did not start its last step: it is tried again in a batch of its own.
@@ -171,6 +173,14 @@ pub(crate) struct KernelCell {
 pub(crate) struct Home {
     pub(crate) runtime: Arc<DeviceRuntime>,
     pub(crate) instance: Arc<dyn KernelInstance>,
+}
+
+/// Committed output of one channel that found no room.
+#[derive(Debug)]
+pub(crate) struct PendingOutput {
+    pub(crate) outlet: Arc<Outlet>,
+    /// Never empty.
+    pub(crate) parcels: VecDeque<Parcel>,
 }
 
 /// Everything about a kernel that changes while it runs.
@@ -189,11 +199,10 @@ pub(crate) struct RunState {
     pub(crate) asked: bool,
     /// Messages that the running step works on; they go back to the mailbox if it did not happen.
     pub(crate) in_flight: Vec<Parcel>,
+    /// The channels that lead to the kernel, by the number that its messages carry.
+    pub(crate) sources: Vec<Arc<Channel>>,
     /// Committed output that is not delivered yet. While there is some, no step runs.
-    pub(crate) pending: VecDeque<Parcel>,
-    /// A thread delivers pending output right now; another that found room asks it to look again.
-    pub(crate) delivering: bool,
-    pub(crate) look_again: bool,
+    pub(crate) pending: Vec<PendingOutput>,
     /// Failed attempts at the present step.
     pub(crate) attempts: u32,
     /// Whether the kernel is counted as busy.
@@ -211,9 +220,8 @@ impl RunState {
             step_number: 0,
             asked: false,
             in_flight: Vec::new(),
-            pending: VecDeque::new(),
-            delivering: false,
-            look_again: false,
+            sources: Vec::new(),
+            pending: Vec::new(),
             attempts: 0,
             counted: false,
         }
@@ -221,17 +229,13 @@ impl RunState {
 
     /// Whether a step can run, given a reason to.
     pub(crate) fn can_run(&self) -> bool {
-        self.phase == KernelPhase::Ready
-            && !self.held
-            && !self.delivering
-            && self.pending.is_empty()
+        self.phase == KernelPhase::Ready && !self.held && self.pending.is_empty()
     }
 
     /// Whether something about the kernel is still under way.
     pub(crate) fn is_busy(&self) -> bool {
         self.queued_on.is_some()
             || self.phase == KernelPhase::Running
-            || self.delivering
             || !self.pending.is_empty()
             || self.held
     }
@@ -239,6 +243,11 @@ impl RunState {
     /// Whether there is something that the kernel would do if it could.
     pub(crate) fn has_work(&self, mailbox: &Mailbox) -> bool {
         self.again || mailbox.len() > 0
+    }
+
+    /// Messages of the pending output.
+    pub(crate) fn pending_messages(&self) -> usize {
+        self.pending.iter().map(|output| output.parcels.len()).sum()
     }
 
     /// Gives what the running step took back to the kernel.
@@ -266,7 +275,7 @@ impl KernelCell {
             steps,
             since_last_step: (steps > 0).then(|| running_for.saturating_sub(last_step)),
             mailbox_depth: self.mailbox.len(),
-            pending_output: run.pending.len(),
+            pending_output: run.pending_messages(),
             state_bytes: self.state_bytes,
         }
     }

@@ -70,7 +70,7 @@ impl Fleet {
             parameters: spec.parameters,
             state_bytes,
             priority: spec.options.priority,
-            mailbox: Arc::new(Mailbox::new(spec.mailbox_capacity)),
+            mailbox: Arc::new(Mailbox::new(spec.mailbox_capacity, self.runtime.pulse())),
             run: Mutex::new(RunState::new(home, spec.start)),
             quiet: Condvar::new(),
             outputs: RwLock::new(outputs),
@@ -79,6 +79,7 @@ impl Fleet {
             steps: AtomicU64::new(0),
             last_step_ms: AtomicU64::new(0),
         });
+        cell.mailbox.belongs_to(&cell);
         self.runtime.kernels.write().insert(id, Arc::clone(&cell));
         if runtime.lost.load(Ordering::Acquire)
             && let Some(cause) = runtime.device.health().cause()

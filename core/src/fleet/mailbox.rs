@@ -1,63 +1,47 @@
 //! A bounded queue of messages that belongs to a kernel or an endpoint, not to a device.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
-use std::task::Waker;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::channel::Channel;
+use super::effects::{DeadParcel, Effects, WaitingFuture};
 use super::error::DeliveryReason;
 use super::kernel::KernelCell;
+use super::lanes::{Lanes, Parcel};
+use super::pulse::Pulse;
 use crate::message::{Envelope, Message};
 
-/// A numbered message with the channel that carries it.
-#[derive(Debug)]
-pub(crate) struct Parcel {
-    pub(crate) channel: Arc<Channel>,
-    pub(crate) sequence: u64,
-    pub(crate) message: Message,
-}
-
-impl Parcel {
-    pub(crate) fn into_envelope(self) -> Envelope {
-        Envelope {
-            channel: self.channel.id,
-            sequence: self.sequence,
-            in_port: self.channel.to.in_port,
-            message: self.message,
-        }
-    }
-}
-
 /// The queue. Pushing never blocks; who finds it full is remembered and woken when there is room.
+///
+/// A kernel that finds its mailbox empty and goes to rest *arms* it: the next push wakes the kernel,
+/// and no other does. So a push to a kernel that runs costs one short lock and nothing else.
 #[derive(Debug)]
 pub(crate) struct Mailbox {
     capacity: usize,
+    /// The kernel to wake; unset at an endpoint.
+    owner: OnceLock<Weak<KernelCell>>,
+    pulse: Arc<Pulse>,
     inner: Mutex<Inner>,
+    /// A copy of the queue's length, read without the lock.
+    depth: AtomicUsize,
     room: Condvar,
     arrival: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
-    queue: VecDeque<Parcel>,
+    lanes: Lanes,
+    /// The channels that lead here, by the number that parcels carry. It only grows.
+    sources: Vec<Arc<Channel>>,
+    is_armed: bool,
     refuses: Refuses,
     waiting_kernels: Vec<Weak<KernelCell>>,
-    waiting_senders: Vec<Waiting>,
-    waiting_receivers: Vec<Waiting>,
-}
-
-/// A future that waits: its token, so that polling it again replaces its waker, and the waker.
-type Waiting = (u64, Waker);
-
-/// A token for a new future.
-pub(crate) fn new_token() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    NEXT.fetch_add(1, Ordering::Relaxed)
+    waiting_senders: Vec<WaitingFuture>,
+    waiting_receivers: Vec<WaitingFuture>,
 }
 
 /// Whose messages the mailbox refuses, and why.
@@ -71,158 +55,213 @@ enum Refuses {
     Everybody(Arc<DeliveryReason>),
 }
 
-/// A push that did not happen, with what was to be pushed.
+/// Why a message of the host was not taken. The message stays with its sender.
 #[derive(Debug)]
-pub(crate) enum Refused<T> {
-    Full(T),
-    Closed(T, Arc<DeliveryReason>),
-}
-
-/// Who is to be woken because of a change in a mailbox. Waking needs locks and calls user code, so
-/// it is done when no lock is held, with [`Runtime::wake`](super::runtime::Runtime::wake).
-#[must_use = "those who wait must be woken"]
-#[derive(Debug, Default)]
-pub(crate) struct Waiters {
-    pub(crate) kernels: Vec<Arc<KernelCell>>,
-    futures: Vec<Waiting>,
-}
-
-impl Waiters {
-    /// Wakes the futures. A waker that panics harms nobody.
-    pub(crate) fn wake_futures(&mut self) {
-        for (_, waker) in self.futures.drain(..) {
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
-        }
-    }
+pub(crate) enum Refusal {
+    Full,
+    Closed(Arc<DeliveryReason>),
 }
 
 impl Mailbox {
-    pub(crate) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize, pulse: Arc<Pulse>) -> Self {
         Self {
             capacity,
+            owner: OnceLock::new(),
+            pulse,
             inner: Mutex::new(Inner::default()),
+            depth: AtomicUsize::new(0),
             room: Condvar::new(),
             arrival: Condvar::new(),
         }
+    }
+
+    /// Makes this the mailbox of a kernel.
+    pub(crate) fn belongs_to(&self, kernel: &Arc<KernelCell>) {
+        let set = self.owner.set(Arc::downgrade(kernel));
+        debug_assert!(set.is_ok(), "a mailbox has one owner");
+    }
+
+    /// Lets a channel lead here; returns the number that its parcels carry.
+    pub(crate) fn attach(&self, channel: Arc<Channel>) -> u32 {
+        let sources = &mut self.inner.lock().sources;
+        sources.push(channel);
+        u32::try_from(sources.len() - 1).expect("fewer than 2^32 channels lead to a mailbox")
     }
 
     pub(crate) fn is_full(&self) -> bool {
         self.len() >= self.capacity
     }
 
+    /// The number of messages, a moment ago.
     pub(crate) fn len(&self) -> usize {
-        self.inner.lock().queue.len()
+        self.depth.load(Ordering::Relaxed)
     }
 
-    /// Appends what a kernel sent. If there is no room, `sender` is woken when there is some.
-    pub(crate) fn push(
+    /// Whether there is a message. If not, the next push wakes the kernel.
+    pub(crate) fn has_message_or_arm(&self) -> bool {
+        let mut inner = self.inner.lock();
+        inner.is_armed = inner.lanes.len() == 0;
+        !inner.is_armed
+    }
+
+    /// Appends what fits of what a kernel sent. If something is left, `sender` is woken when there
+    /// is room. A mailbox that refuses takes everything as undeliverable.
+    pub(crate) fn push_all(
         &self,
-        parcel: Parcel,
+        parcels: &mut VecDeque<Parcel>,
         sender: &Arc<KernelCell>,
-    ) -> Result<Waiters, Refused<Parcel>> {
+    ) -> Effects {
+        let mut effects = Effects::default();
         let mut inner = self.inner.lock();
         if let Refuses::Everybody(reason) = &inner.refuses {
-            return Err(Refused::Closed(parcel, Arc::clone(reason)));
-        }
-        if inner.queue.len() >= self.capacity {
-            let known =
-                inner.waiting_kernels.iter().any(|kernel| kernel.ptr_eq(&Arc::downgrade(sender)));
-            if !known {
-                inner.waiting_kernels.push(Arc::downgrade(sender));
+            for parcel in parcels.drain(..) {
+                let channel = Arc::clone(&inner.sources[parcel.source as usize]);
+                channel.note_refused();
+                effects.dead.push(dead(channel, parcel, DeliveryReason::clone(reason)));
             }
-            return Err(Refused::Full(parcel));
+            return effects;
         }
-        Ok(self.accept(inner, parcel))
+        if self.room_for(&mut inner, parcels.len(), &mut effects) < parcels.len() {
+            inner.remember_sender(sender);
+        }
+        let fitting = (self.capacity.saturating_sub(inner.lanes.len())).min(parcels.len());
+        for parcel in parcels.drain(..fitting) {
+            inner.accept(parcel);
+        }
+        self.arrived(inner, fitting, &mut effects);
+        effects
     }
 
-    /// Appends what the host sent, numbering it: number and place in the queue are given together,
-    /// so that threads that share a sender cannot disorder its channel. Returns at `deadline`
-    /// when no room was found; `None` waits as long as it takes, `Some(now)` not at all.
+    /// Appends what fits of what the host sends through one channel, numbering it: number and place
+    /// in the queue are given together, so that threads that share a sender cannot disorder its
+    /// channel. With `waiting`, a future is remembered if something is left.
     pub(crate) fn push_from_host(
         &self,
-        channel: &Arc<Channel>,
-        message: Message,
-        deadline: Option<Instant>,
-    ) -> Result<Waiters, Refused<Message>> {
+        source: u32,
+        messages: &mut impl MessageSource,
+        waiting: Option<WaitingFuture>,
+    ) -> (Result<(), Refusal>, Effects) {
+        let mut effects = Effects::default();
         let mut inner = self.inner.lock();
-        loop {
-            if let Some(reason) = inner.refuses.host() {
-                return Err(Refused::Closed(message, reason));
-            }
-            if inner.queue.len() < self.capacity {
-                let sequence = channel.next_sequence();
-                let parcel = Parcel { channel: Arc::clone(channel), sequence, message };
-                return Ok(self.accept(inner, parcel));
-            }
+        if let Some(reason) = inner.refuses.host() {
+            return (Err(Refusal::Closed(reason)), effects);
+        }
+        let fitting = self.room_for(&mut inner, messages.left(), &mut effects);
+        let fitting = fitting.min(messages.left());
+        for _ in 0..fitting {
+            let message = messages.next().expect("as many as it says");
+            let sequence = inner.sources[source as usize].next_sequences(message.priority, 1);
+            inner.accept(Parcel { sequence, source, message });
+        }
+        let is_left = messages.left() > 0;
+        if is_left && let Some(waiting) = waiting {
+            remember(&mut inner.waiting_senders, waiting);
+        }
+        self.arrived(inner, fitting, &mut effects);
+        (if is_left { Err(Refusal::Full) } else { Ok(()) }, effects)
+    }
+
+    /// Waits until there is room or the mailbox refuses the host. `false` when the deadline came
+    /// first.
+    pub(crate) fn wait_for_room(&self, deadline: Option<Instant>) -> bool {
+        let mut inner = self.inner.lock();
+        while inner.lanes.len() >= self.capacity && inner.refuses.host().is_none() {
             match deadline {
                 None => self.room.wait(&mut inner),
                 Some(deadline) => {
-                    if Instant::now() >= deadline {
-                        return Err(Refused::Full(message));
+                    if self.room.wait_until(&mut inner, deadline).timed_out() {
+                        return false;
                     }
-                    self.room.wait_until(&mut inner, deadline);
                 }
             }
         }
+        true
     }
 
-    /// As [`push_from_host`](Self::push_from_host), but remembers who waits instead of blocking.
-    pub(crate) fn push_or_wake(
-        &self,
-        channel: &Arc<Channel>,
-        message: Message,
-        waiting: Waiting,
-    ) -> Result<Waiters, Refused<Message>> {
-        let mut inner = self.inner.lock();
-        if let Some(reason) = inner.refuses.host() {
-            return Err(Refused::Closed(message, reason));
+    /// How much room there is, after what has expired was thrown out if that is needed.
+    fn room_for(&self, inner: &mut Inner, wanted: usize, effects: &mut Effects) -> usize {
+        let room = self.capacity.saturating_sub(inner.lanes.len());
+        if room >= wanted {
+            return room;
         }
-        if inner.queue.len() >= self.capacity {
-            remember(&mut inner.waiting_senders, waiting);
-            return Err(Refused::Full(message));
-        }
-        let sequence = channel.next_sequence();
-        Ok(self.accept(inner, Parcel { channel: Arc::clone(channel), sequence, message }))
+        let mut expired = Vec::new();
+        inner.lanes.expire(&mut expired);
+        inner.bury(expired, &mut effects.dead);
+        self.capacity.saturating_sub(inner.lanes.len())
     }
 
-    /// Queues a parcel unless it came before.
-    fn accept(&self, mut inner: MutexGuard<'_, Inner>, parcel: Parcel) -> Waiters {
-        if !parcel.channel.arrived(parcel.sequence) {
-            return Waiters::default();
+    /// Ends a push.
+    fn arrived(&self, mut inner: MutexGuard<'_, Inner>, count: usize, effects: &mut Effects) {
+        self.depth.store(inner.lanes.len(), Ordering::Relaxed);
+        if inner.lanes.len() == 0 || count == 0 {
+            return;
         }
-        inner.queue.push_back(parcel);
-        let futures = std::mem::take(&mut inner.waiting_receivers);
+        if inner.is_armed {
+            inner.is_armed = false;
+            if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
+                // Counted under the lock, so that nobody finds the fleet idle before it is woken.
+                self.pulse.add();
+                effects.receivers.push(owner);
+            }
+        }
+        effects.futures.append(&mut inner.waiting_receivers);
         drop(inner);
-        self.arrival.notify_one();
-        Waiters { kernels: Vec::new(), futures }
+        if count == 1 {
+            self.arrival.notify_one();
+        } else {
+            self.arrival.notify_all();
+        }
     }
 
-    /// Moves up to `most` messages into `into`, oldest first.
-    pub(crate) fn take(&self, most: usize, into: &mut Vec<Parcel>) -> Waiters {
-        let mut inner = self.inner.lock();
-        let count = most.min(inner.queue.len());
-        into.extend(inner.queue.drain(..count));
-        if count == 0 { Waiters::default() } else { self.made_room(inner) }
-    }
-
-    /// Takes the oldest message, waiting for one until `deadline`.
-    pub(crate) fn take_one(
+    /// Moves up to `most` messages into `into`, the most urgent first, and brings the caller's list
+    /// of channels up to date.
+    pub(crate) fn take(
         &self,
+        most: usize,
+        into: &mut Vec<Parcel>,
+        sources: &mut Vec<Arc<Channel>>,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        let mut inner = self.inner.lock();
+        if inner.lanes.len() == 0 {
+            return effects;
+        }
+        if sources.len() < inner.sources.len() {
+            sources.extend_from_slice(&inner.sources[sources.len()..]);
+        }
+        let mut expired = Vec::new();
+        inner.lanes.take(most, into, &mut expired);
+        inner.bury(expired, &mut effects.dead);
+        self.made_room(inner, &mut effects);
+        effects
+    }
+
+    /// Takes the first messages for the host, up to `most`, which is at least 1; waits for one until
+    /// `deadline`.
+    pub(crate) fn take_for_host(
+        &self,
+        most: usize,
         deadline: Option<Instant>,
-    ) -> Result<(Parcel, Waiters), Option<DeliveryReason>> {
+        into: &mut impl Extend<Envelope>,
+    ) -> (Result<usize, Option<DeliveryReason>>, Effects) {
+        let mut effects = Effects::default();
         let mut inner = self.inner.lock();
         loop {
-            if let Some(parcel) = inner.queue.pop_front() {
-                return Ok((parcel, self.made_room(inner)));
+            let taken = inner.take_envelopes(most, into, &mut effects.dead);
+            if taken > 0 {
+                self.made_room(inner, &mut effects);
+                return (Ok(taken), effects);
             }
             if let Refuses::Everybody(reason) = &inner.refuses {
-                return Err(Some(DeliveryReason::clone(reason)));
+                let reason = DeliveryReason::clone(reason);
+                return (Err(Some(reason)), effects);
             }
             match deadline {
                 None => self.arrival.wait(&mut inner),
                 Some(deadline) => {
                     if Instant::now() >= deadline {
-                        return Err(None);
+                        self.made_room(inner, &mut effects);
+                        return (Err(None), effects);
                     }
                     self.arrival.wait_until(&mut inner, deadline);
                 }
@@ -230,43 +269,49 @@ impl Mailbox {
         }
     }
 
-    /// Takes the oldest message, or remembers who waits for the next arrival.
+    /// Takes the first message for the host, or remembers who waits for the next arrival.
     pub(crate) fn take_or_wake(
         &self,
-        waiting: Waiting,
-    ) -> Result<(Parcel, Waiters), Option<DeliveryReason>> {
+        waiting: WaitingFuture,
+        into: &mut impl Extend<Envelope>,
+    ) -> (Result<usize, Option<DeliveryReason>>, Effects) {
+        let mut effects = Effects::default();
         let mut inner = self.inner.lock();
-        if let Some(parcel) = inner.queue.pop_front() {
-            return Ok((parcel, self.made_room(inner)));
+        let taken = inner.take_envelopes(1, into, &mut effects.dead);
+        if taken > 0 {
+            self.made_room(inner, &mut effects);
+            return (Ok(taken), effects);
         }
         if let Refuses::Everybody(reason) = &inner.refuses {
-            return Err(Some(DeliveryReason::clone(reason)));
+            let reason = DeliveryReason::clone(reason);
+            return (Err(Some(reason)), effects);
         }
         remember(&mut inner.waiting_receivers, waiting);
-        Err(None)
+        (Err(None), effects)
     }
 
     /// Puts the messages of a step that did not happen back in front, in their order.
     pub(crate) fn put_back(&self, parcels: Vec<Parcel>) {
         let mut inner = self.inner.lock();
         for parcel in parcels.into_iter().rev() {
-            inner.queue.push_front(parcel);
+            inner.lanes.push_front(parcel);
         }
+        self.depth.store(inner.lanes.len(), Ordering::Relaxed);
     }
 
     /// Refuses every further message. What is queued stays.
-    pub(crate) fn close(&self, reason: DeliveryReason) -> Waiters {
+    pub(crate) fn close(&self, reason: DeliveryReason) -> Effects {
+        let mut effects = Effects::default();
         let mut inner = self.inner.lock();
         inner.refuses = Refuses::Everybody(Arc::new(reason));
-        let mut receivers = std::mem::take(&mut inner.waiting_receivers);
-        let mut waiters = self.made_room(inner);
+        effects.futures.append(&mut inner.waiting_receivers);
+        self.made_room(inner, &mut effects);
         self.arrival.notify_all();
-        waiters.futures.append(&mut receivers);
-        waiters
+        effects
     }
 
     /// Refuses further messages of the host; those of kernels are kept.
-    pub(crate) fn close_for_host(&self, reason: DeliveryReason) -> Waiters {
+    pub(crate) fn close_for_host(&self, reason: DeliveryReason) -> Effects {
         let mut inner = self.inner.lock();
         if matches!(inner.refuses, Refuses::Nobody) {
             inner.refuses = Refuses::Host(Arc::new(reason));
@@ -274,7 +319,7 @@ impl Mailbox {
         let futures = std::mem::take(&mut inner.waiting_senders);
         drop(inner);
         self.room.notify_all();
-        Waiters { kernels: Vec::new(), futures }
+        Effects { futures, ..Effects::default() }
     }
 
     /// Takes messages of the host again, after [`close_for_host`](Self::close_for_host).
@@ -285,18 +330,77 @@ impl Mailbox {
         }
     }
 
-    /// Empties the queue, oldest first.
-    pub(crate) fn drain(&self) -> Vec<Parcel> {
-        self.inner.lock().queue.drain(..).collect()
+    /// Empties the queue, the most urgent first. What it held will not be delivered.
+    pub(crate) fn discard(&self, reason: &DeliveryReason) -> Vec<DeadParcel> {
+        let mut inner = self.inner.lock();
+        let parcels = inner.lanes.drain();
+        self.depth.store(0, Ordering::Relaxed);
+        let bury = |parcel: Parcel| {
+            let channel = Arc::clone(&inner.sources[parcel.source as usize]);
+            channel.note_discarded();
+            dead(channel, parcel, reason.clone())
+        };
+        parcels.into_iter().map(bury).collect()
     }
 
-    fn made_room(&self, mut inner: MutexGuard<'_, Inner>) -> Waiters {
-        let kernels =
-            inner.waiting_kernels.drain(..).filter_map(|kernel| kernel.upgrade()).collect();
-        let futures = std::mem::take(&mut inner.waiting_senders);
+    /// Ends a take.
+    fn made_room(&self, mut inner: MutexGuard<'_, Inner>, effects: &mut Effects) {
+        self.depth.store(inner.lanes.len(), Ordering::Relaxed);
+        if !inner.waiting_kernels.is_empty() {
+            let waiting = inner.waiting_kernels.drain(..);
+            effects.senders.extend(waiting.filter_map(|kernel| kernel.upgrade()));
+        }
+        effects.futures.append(&mut inner.waiting_senders);
         drop(inner);
         self.room.notify_all();
-        Waiters { kernels, futures }
+    }
+}
+
+impl Inner {
+    /// Queues a parcel unless it came before.
+    fn accept(&mut self, parcel: Parcel) {
+        let channel = &self.sources[parcel.source as usize];
+        if channel.arrived(parcel.message.priority, parcel.sequence) {
+            self.lanes.push_back(parcel);
+        }
+    }
+
+    fn remember_sender(&mut self, sender: &Arc<KernelCell>) {
+        let sender = Arc::downgrade(sender);
+        if !self.waiting_kernels.iter().any(|known| known.ptr_eq(&sender)) {
+            self.waiting_kernels.push(sender);
+        }
+    }
+
+    /// Counts parcels that have expired, and hands them on to become dead letters.
+    fn bury(&self, expired: Vec<Parcel>, graveyard: &mut Vec<DeadParcel>) {
+        for parcel in expired {
+            let channel = Arc::clone(&self.sources[parcel.source as usize]);
+            channel.note_discarded();
+            graveyard.push(dead(channel, parcel, DeliveryReason::Expired));
+        }
+    }
+
+    fn take_envelopes(
+        &mut self,
+        most: usize,
+        into: &mut impl Extend<Envelope>,
+        graveyard: &mut Vec<DeadParcel>,
+    ) -> usize {
+        let mut expired = Vec::new();
+        let mut taken = 0;
+        while taken < most
+            && let Some(parcel) = self.lanes.take_one(&mut expired)
+        {
+            let Parcel { sequence, source, message } = parcel;
+            let channel = &self.sources[source as usize];
+            channel.note_delivered(1);
+            let in_port = channel.in_port;
+            into.extend([Envelope { channel: channel.id, sequence, in_port, message }]);
+            taken += 1;
+        }
+        self.bury(expired, graveyard);
+        taken
     }
 }
 
@@ -309,7 +413,37 @@ impl Refuses {
     }
 }
 
-fn remember(waiting: &mut Vec<Waiting>, (token, waker): Waiting) {
+/// What the host sends: one message, or a queue of them.
+pub(crate) trait MessageSource {
+    fn left(&self) -> usize;
+    fn next(&mut self) -> Option<Message>;
+}
+
+impl MessageSource for Option<Message> {
+    fn left(&self) -> usize {
+        usize::from(self.is_some())
+    }
+
+    fn next(&mut self) -> Option<Message> {
+        self.take()
+    }
+}
+
+impl MessageSource for VecDeque<Message> {
+    fn left(&self) -> usize {
+        self.len()
+    }
+
+    fn next(&mut self) -> Option<Message> {
+        self.pop_front()
+    }
+}
+
+fn dead(channel: Arc<Channel>, parcel: Parcel, reason: DeliveryReason) -> DeadParcel {
+    DeadParcel { channel, parcel, reason }
+}
+
+fn remember(waiting: &mut Vec<WaitingFuture>, (token, waker): WaitingFuture) {
     match waiting.iter_mut().find(|(known, _)| *known == token) {
         Some((_, known)) => *known = waker,
         None => waiting.push((token, waker)),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::channel::{ChannelLedger, Party};
+use super::effects::Effects;
 use super::error::DeliveryReason;
 use super::kernel::{KernelCell, KernelStatus};
 use super::mailbox::Mailbox;
@@ -119,8 +120,9 @@ impl Runtime {
     pub(crate) fn ledgers(&self) -> Vec<ChannelLedger> {
         let mut pending: HashMap<ChannelId, u64> = HashMap::new();
         for cell in self.all_senders() {
-            for parcel in &cell.run.lock().pending {
-                *pending.entry(parcel.channel.id).or_default() += 1;
+            for output in &cell.run.lock().pending {
+                *pending.entry(output.outlet.channel.id).or_default() +=
+                    output.parcels.len() as u64;
             }
         }
         let channels = self.channels.read().clone();
@@ -134,20 +136,13 @@ impl Runtime {
     pub(crate) fn waiting(&self) -> Vec<Waiting> {
         let mut found = Vec::new();
         for cell in self.all_senders() {
-            let mut by_channel: Vec<Waiting> = Vec::new();
-            for parcel in &cell.run.lock().pending {
-                let channel = &parcel.channel;
-                match by_channel.iter_mut().find(|waiting| waiting.channel == channel.id) {
-                    Some(waiting) => waiting.messages += 1,
-                    None => by_channel.push(Waiting {
-                        kernel: cell.id,
-                        on: channel.to.party.clone(),
-                        channel: channel.id,
-                        messages: 1,
-                    }),
-                }
-            }
-            found.extend(by_channel);
+            let run = cell.run.lock();
+            found.extend(run.pending.iter().map(|output| Waiting {
+                kernel: cell.id,
+                on: output.outlet.channel.to.clone(),
+                channel: output.outlet.channel.id,
+                messages: output.parcels.len(),
+            }));
         }
         found
     }
@@ -180,10 +175,9 @@ impl Runtime {
     fn blocked(&self) -> HashMap<KernelId, Vec<KernelId>> {
         let mut edges: HashMap<KernelId, Vec<KernelId>> = HashMap::new();
         for cell in self.all_senders() {
-            for parcel in &cell.run.lock().pending {
-                let to = &parcel.channel.to;
-                if let Party::Kernel { kernel, .. } = &to.party
-                    && to.mailbox.is_full()
+            for output in &cell.run.lock().pending {
+                if let Party::Kernel { kernel, .. } = &output.outlet.channel.to
+                    && output.outlet.mailbox.is_full()
                 {
                     edges.entry(cell.id).or_default().push(*kernel);
                 }
@@ -213,12 +207,9 @@ impl Runtime {
 
     /// Moves what lies in the mailbox of a receiver that is gone to the dead letters.
     pub(crate) fn discard(&self, mailbox: &Mailbox, reason: &DeliveryReason) -> usize {
-        let parcels = mailbox.drain();
-        let count = parcels.len();
-        for parcel in parcels {
-            parcel.channel.note_discarded();
-            self.dead_letters.add(parcel, reason.clone());
-        }
+        let dead = mailbox.discard(reason);
+        let count = dead.len();
+        self.follow(Effects { dead, ..Effects::default() });
         count
     }
 }

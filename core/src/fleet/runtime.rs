@@ -1,11 +1,12 @@
 //! What all threads of a fleet share, and the rules by which kernels become runnable.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use crossbeam_utils::CachePadded;
+use parking_lot::{Mutex, RwLock};
 
 use super::channel::Channel;
 use super::dead_letter::DeadLetters;
@@ -13,6 +14,7 @@ use super::error::{DeliveryReason, FleetError};
 use super::inject::Injector;
 use super::kernel::{KernelCell, KernelPhase, RunState};
 use super::mailbox::Mailbox;
+use super::pulse::Pulse;
 use super::worker::DeviceRuntime;
 use crate::coordinator::{CoordinatorEvent, DeviceState, KernelActivity, MultiGpuCoordinator};
 use crate::error::{DeviceError, StepFault};
@@ -32,13 +34,13 @@ pub(crate) struct Runtime {
     pub(crate) injector: Option<Injector>,
     pub(crate) step_limit: Duration,
     pub(crate) started: Instant,
-    pub(crate) steps: AtomicU64,
     pub(crate) closing: AtomicBool,
+    /// Counts hand-overs: the epoch of what channels know about who is where.
+    pub(crate) moves: CachePadded<AtomicU64>,
     next_channel: AtomicU64,
-    /// Kernels with something under way, and host sends that are being made.
-    busy: AtomicUsize,
-    idle_lock: Mutex<()>,
-    idle: Condvar,
+    pub(crate) pulse: Arc<Pulse>,
+    /// Steps committed on devices that were closed.
+    closed_steps: AtomicU64,
 }
 
 impl Runtime {
@@ -58,12 +60,31 @@ impl Runtime {
             injector,
             step_limit,
             started: Instant::now(),
-            steps: AtomicU64::new(0),
             closing: AtomicBool::new(false),
+            moves: CachePadded::new(AtomicU64::new(0)),
             next_channel: AtomicU64::new(1),
-            busy: AtomicUsize::new(0),
-            idle_lock: Mutex::new(()),
-            idle: Condvar::new(),
+            pulse: Arc::default(),
+            closed_steps: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.pulse)
+    }
+
+    /// Steps committed on all devices that the fleet has had.
+    pub(crate) fn steps(&self) -> u64 {
+        let devices = self.devices.read();
+        let open = devices.iter().flatten().map(|device| device.steps.load(Ordering::Relaxed));
+        // Under the lock, so that a device that is being closed counts once.
+        open.sum::<u64>() + self.closed_steps.load(Ordering::Relaxed)
+    }
+
+    /// Forgets a device; what it has done stays counted.
+    pub(crate) fn forget_device(&self, index: usize) {
+        if let Some(device) = self.devices.write()[index].take() {
+            let steps = device.steps.load(Ordering::Relaxed);
+            self.closed_steps.fetch_add(steps, Ordering::Relaxed);
         }
     }
 
@@ -121,14 +142,17 @@ impl Runtime {
     /// reason to, counts it as busy or idle, tells those who wait for its step to end.
     /// Called under the kernel's lock after every change.
     pub(crate) fn settle(&self, cell: &Arc<KernelCell>, run: &mut RunState) {
-        if run.queued_on.is_none() && run.can_run() && run.has_work(&cell.mailbox) {
+        if run.queued_on.is_none()
+            && run.can_run()
+            && (run.again || cell.mailbox.has_message_or_arm())
+        {
             run.queued_on = Some(run.device());
             run.home.runtime.enqueue(cell);
         }
         let busy = run.is_busy();
         if busy != run.counted {
             run.counted = busy;
-            if busy { self.add_busy() } else { self.remove_busy() }
+            if busy { self.pulse.add() } else { self.pulse.remove() }
         }
         if run.phase != KernelPhase::Running {
             cell.quiet.notify_all();
@@ -138,38 +162,9 @@ impl Runtime {
         }
     }
 
-    pub(crate) fn add_busy(&self) {
-        self.busy.fetch_add(1, Ordering::AcqRel);
-    }
-
-    pub(crate) fn remove_busy(&self) {
-        if self.busy.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // Taking the lock orders this after the check of whoever is about to wait.
-            drop(self.idle_lock.lock());
-            self.idle.notify_all();
-        }
-    }
-
-    /// Waits until nothing is under way; `None` waits as long as it takes. `false` when the deadline
-    /// came first.
-    pub(crate) fn wait_idle_until(&self, deadline: Option<Instant>) -> bool {
-        let mut guard = self.idle_lock.lock();
-        while self.busy.load(Ordering::Acquire) > 0 {
-            match deadline {
-                None => self.idle.wait(&mut guard),
-                Some(deadline) => {
-                    if self.idle.wait_until(&mut guard, deadline).timed_out() {
-                        return self.busy.load(Ordering::Acquire) == 0;
-                    }
-                }
-            }
-        }
-        true
-    }
-
     /// Stops a kernel after a fault in its running step. Its messages stay; who sends to it is told.
     pub(crate) fn fail_kernel(&self, cell: &Arc<KernelCell>, fault: StepFault) {
-        let waiters = {
+        let effects = {
             let mut run = cell.run.lock();
             if run.phase != KernelPhase::Running {
                 return; // lost or removed while the step ran
@@ -179,12 +174,12 @@ impl Runtime {
             self.settle(cell, &mut run);
             cell.mailbox.close(DeliveryReason::Failed { kernel: cell.id, fault })
         };
-        self.wake(waiters);
+        self.follow(effects);
     }
 
     /// Marks a kernel as lost if it lives on `device`. It stays mapped, its messages are kept.
     pub(crate) fn lose_kernel(&self, cell: &Arc<KernelCell>, device: usize, cause: &str) {
-        let waiters = {
+        let effects = {
             let mut run = cell.run.lock();
             let usable = matches!(run.phase, KernelPhase::Ready | KernelPhase::Running);
             if run.device() != device || !usable {
@@ -197,7 +192,7 @@ impl Runtime {
             let reason = DeliveryReason::Lost { kernel: cell.id, cause: cause.to_owned() };
             cell.mailbox.close_for_host(reason)
         };
-        self.wake(waiters);
+        self.follow(effects);
     }
 
     /// Takes a device that is gone out of service and marks its kernels. Runs once a device.
@@ -240,9 +235,9 @@ impl Runtime {
             self.all_kernels().iter().map(|cell| Arc::clone(&cell.mailbox)).collect();
         mailboxes.extend(self.endpoints.lock().iter().filter_map(Weak::upgrade));
         for mailbox in mailboxes {
-            let mut waiters = mailbox.close(DeliveryReason::ShuttingDown);
+            let mut effects = mailbox.close(DeliveryReason::ShuttingDown);
             // No worker is left, so kernels with pending output stay as they are.
-            waiters.wake_futures();
+            effects.wake_futures();
         }
     }
 
@@ -256,9 +251,10 @@ impl Runtime {
         let departed = std::mem::take(&mut *self.departed.lock());
         self.channels.write().clear();
         for cell in kernels.into_values().chain(departed.into_values()) {
-            // Messages hold their channel, and a channel its receiver's mailbox.
-            drop(cell.mailbox.drain());
+            // Kernels that send to each other hold each other's mailboxes and messages.
+            drop(cell.mailbox.discard(&DeliveryReason::ShuttingDown));
             drop(std::mem::take(&mut cell.run.lock().pending));
+            cell.outputs.write().fill(None);
         }
     }
 

@@ -7,10 +7,11 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
-use super::commit::Ticket;
-use super::kernel::KernelCell;
+use super::commit::{BatchEnd, Scratch, Ticket};
+use super::kernel::{KernelCell, RunState};
 use super::pace::Pace;
 use super::runtime::Runtime;
 use crate::device::{Device, Step, StepOutcome};
@@ -18,6 +19,20 @@ use crate::error::DeviceError;
 
 /// How long a worker is idle before it asks whether its device is still there.
 const IDLE_CHECK: Duration = Duration::from_millis(250);
+
+/// How often a worker looks whether a message has come for a kernel that has just run, before it lets
+/// the kernel sleep: about two microseconds, less than waking it costs.
+const LINGER_LOOKS: u32 = 64;
+
+/// Whether a worker goes on with the kernel that it has just run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    No,
+    /// There is work for it.
+    Run,
+    /// There may be some in a moment.
+    Linger,
+}
 
 /// A device with its queue of runnable kernels and the threads that serve it.
 #[derive(Debug)]
@@ -27,7 +42,11 @@ pub(crate) struct DeviceRuntime {
     /// Set once, when the device's kernels have been marked as lost.
     pub(crate) lost: AtomicBool,
     /// Steps committed on the device.
-    pub(crate) steps: AtomicU64,
+    pub(crate) steps: CachePadded<AtomicU64>,
+    /// See [`Device::takes_device_payloads`].
+    pub(crate) keeps_payloads: bool,
+    /// See [`Device::reads_payloads_in_place`].
+    pub(crate) reads_in_place: bool,
     /// Set when the workers are to end; they look at it before every batch.
     stopping: AtomicBool,
     tasks: Sender<Task>,
@@ -54,6 +73,8 @@ struct WorkerState {
     /// When the present batch began, and whose steps it runs; nobody's while an idle device is asked
     /// whether it is still there.
     running: Option<(Instant, Vec<Arc<KernelCell>>)>,
+    /// The list's memory between batches.
+    spare: Vec<Arc<KernelCell>>,
     /// The watchdog has given the thread up; it must touch nothing any more.
     abandoned: bool,
 }
@@ -63,9 +84,11 @@ impl DeviceRuntime {
         let (tasks, queue) = unbounded();
         Self {
             index,
+            keeps_payloads: device.takes_device_payloads(),
+            reads_in_place: device.reads_payloads_in_place(),
             device,
             lost: AtomicBool::new(false),
-            steps: AtomicU64::new(0),
+            steps: CachePadded::default(),
             stopping: AtomicBool::new(false),
             tasks,
             queue,
@@ -77,6 +100,29 @@ impl DeviceRuntime {
     pub(crate) fn enqueue(&self, cell: &Arc<KernelCell>) {
         // The queue lives as long as its sender, which is here.
         let _ = self.tasks.send(Task::Run(Arc::clone(cell)));
+    }
+
+    /// Whether the worker that has just run a kernel goes on with it, where that takes nothing away
+    /// from others: the kernel then counts as queued, and need not go through the queue, or to sleep
+    /// and be woken again. The caller holds the kernel's lock.
+    pub(crate) fn keep(&self, cell: &KernelCell, run: &mut RunState, is_free: bool) -> Keep {
+        let stays = run.device() == self.index && run.queued_on.is_none() && run.can_run();
+        if !is_free || !stays || !self.queue.is_empty() {
+            return Keep::No;
+        }
+        run.queued_on = Some(self.index);
+        if run.has_work(&cell.mailbox) { Keep::Run } else { Keep::Linger }
+    }
+
+    /// Waits a moment for a message to a kernel that was kept, unless something else comes up.
+    fn linger(&self, cell: &KernelCell) {
+        for _ in 0..LINGER_LOOKS {
+            let comes_up = !self.queue.is_empty() || self.stopping.load(Ordering::Relaxed);
+            if cell.mailbox.len() > 0 || comes_up {
+                return;
+            }
+            std::hint::spin_loop();
+        }
     }
 
     /// Starts as many workers as the device runs steps at a time.
@@ -177,7 +223,7 @@ impl DeviceRuntime {
         if self.lost.load(Ordering::Acquire) {
             return true;
         }
-        worker.begin(&[]);
+        worker.begin(Instant::now(), &[]);
         let _ = catch_unwind(AssertUnwindSafe(|| self.device.poll()));
         worker.end()
     }
@@ -195,35 +241,44 @@ impl DeviceRuntime {
 }
 
 impl Worker {
-    fn begin(&self, tickets: &[Ticket]) {
-        let cells = tickets.iter().map(|ticket| Arc::clone(&ticket.cell)).collect();
-        self.state.lock().running = Some((Instant::now(), cells));
+    fn begin(&self, since: Instant, tickets: &[Ticket]) {
+        let mut state = self.state.lock();
+        let WorkerState { running, spare, .. } = &mut *state;
+        let mut cells = std::mem::take(spare);
+        cells.extend(tickets.iter().map(|ticket| Arc::clone(&ticket.cell)));
+        *running = Some((since, cells));
     }
 
     /// `false` when the watchdog has given this thread up.
     fn end(&self) -> bool {
         let mut state = self.state.lock();
-        state.running = None;
+        if let Some((_, mut cells)) = state.running.take() {
+            cells.clear();
+            state.spare = cells;
+        }
         !state.abandoned
     }
 }
 
 fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
     let mut batch = Batch::new(runtime);
+    let mut clock = None;
     loop {
-        let first = batch.carried.take().or_else(|| device.next(worker));
-        let Some(first) = first else { return };
+        let Some(first) = batch.next(device, worker, &mut clock) else { return };
         batch.gather(runtime, device, first);
         if batch.steps.is_empty() {
             continue;
         }
         for ticket in &mut batch.tickets {
-            runtime.wake(std::mem::take(&mut ticket.waiters));
+            if !ticket.effects.is_empty() {
+                runtime.follow(std::mem::take(&mut ticket.effects));
+            }
         }
-        worker.begin(&batch.tickets);
-        let started = Instant::now();
+        let started = clock.take().unwrap_or_else(Instant::now);
+        worker.begin(started, &batch.tickets);
         let result = run_batch(device, &mut batch.steps);
-        batch.pace.learn(batch.steps.len(), started.elapsed());
+        let ended = Instant::now();
+        batch.pace.learn(batch.steps.len(), ended.saturating_duration_since(started));
         if !worker.end() {
             return;
         }
@@ -232,10 +287,8 @@ fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
         {
             runtime.lose_device(device, error);
         }
-        for (ticket, step) in batch.tickets.drain(..).zip(batch.steps.drain(..)) {
-            runtime.end_step(device, &ticket, &step, result.as_ref().err());
-            batch.spare.push((step.inbox, step.outbox));
-        }
+        batch.conclude(runtime, device, ended, result.as_ref().err());
+        clock = Some(ended);
     }
 }
 
@@ -244,15 +297,43 @@ struct Batch {
     pace: Pace,
     tickets: Vec<Ticket>,
     steps: Vec<Step>,
-    spare: Vec<(Vec<u32>, Vec<u32>)>,
-    /// A kernel met while gathering that wants a batch of its own.
-    carried: Option<Arc<KernelCell>>,
+    scratch: Scratch,
+    /// The kernel that comes first in the next batch: one that wants a batch of its own, or one that
+    /// has just run.
+    carried: Option<(Arc<KernelCell>, Keep)>,
 }
 
 impl Batch {
     fn new(runtime: &Runtime) -> Self {
-        let (tickets, steps, spare) = (Vec::new(), Vec::new(), Vec::new());
-        Self { pace: Pace::new(runtime.step_limit), tickets, steps, spare, carried: None }
+        Self {
+            pace: Pace::new(runtime.step_limit),
+            tickets: Vec::new(),
+            steps: Vec::new(),
+            scratch: Scratch::default(),
+            carried: None,
+        }
+    }
+
+    /// The kernel that comes first; `None` when the worker is to end. Forgets the time unless the
+    /// next batch follows at once.
+    fn next(
+        &mut self,
+        device: &DeviceRuntime,
+        worker: &Worker,
+        clock: &mut Option<Instant>,
+    ) -> Option<Arc<KernelCell>> {
+        if device.stopping.load(Ordering::Acquire) {
+            return None;
+        }
+        if let Some((cell, keep)) = self.carried.take() {
+            if keep == Keep::Linger {
+                *clock = None;
+                device.linger(&cell);
+            }
+            return Some(cell);
+        }
+        *clock = None;
+        device.next(worker)
     }
 
     /// Begins the steps of `first` and of what else is in the queue. A kernel whose step the device
@@ -263,10 +344,10 @@ impl Batch {
         while let Some(cell) = next {
             let alone = cell.retries.load(Ordering::Relaxed);
             if alone && !self.steps.is_empty() {
-                self.carried = Some(cell);
+                self.carried = Some((cell, Keep::Run));
                 return;
             }
-            if let Some((ticket, step)) = runtime.begin_step(device, &cell, &mut self.spare) {
+            if let Some((ticket, step)) = runtime.begin_step(device, &cell, &mut self.scratch) {
                 self.tickets.push(ticket);
                 self.steps.push(step);
                 if alone {
@@ -274,6 +355,25 @@ impl Batch {
                 }
             }
             next = if self.steps.len() < most { device.try_next() } else { None };
+        }
+    }
+
+    /// Concludes every step of the batch.
+    fn conclude(
+        &mut self,
+        runtime: &Runtime,
+        device: &Arc<DeviceRuntime>,
+        at: Instant,
+        failure: Option<&DeviceError>,
+    ) {
+        let Self { tickets, steps, scratch, carried, .. } = self;
+        for (ticket, mut step) in tickets.drain(..).zip(steps.drain(..)) {
+            let end = BatchEnd { at, failure, is_free: carried.is_none() };
+            let keep = runtime.end_step(device, &ticket, &mut step, &end, scratch);
+            scratch.boxes.push((step.inbox, step.outbox));
+            if keep != Keep::No {
+                *carried = Some((ticket.cell, keep));
+            }
         }
     }
 }

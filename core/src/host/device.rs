@@ -14,7 +14,7 @@ use crate::abi::inbox::InboxView;
 use crate::abi::outbox::OutboxWriter;
 use crate::device::{
     CompiledProgram, Device, DeviceMemory, InstanceRequest, KernelInstance, PeerCopy, Step,
-    StepOutcome,
+    StepOutcome, StepPayloads,
 };
 use crate::device_info::{BackendKind, DeviceInfo, DeviceLimits, Overrun};
 use crate::error::{
@@ -91,7 +91,7 @@ impl HostDevice {
         let mut state = instance.take_state().map_err(|error| DeviceError::Driver {
             message: format!("two steps of one instance at the same time: {error}"),
         })?;
-        let outcome = call(instance, &mut state, &step.inbox, &mut step.outbox);
+        let outcome = call(instance, &mut state, step);
         instance.put_state(state);
         let lost = self.core.health.check();
         step.outcome = if lost.is_ok() { outcome } else { StepOutcome::Unknown };
@@ -167,6 +167,10 @@ impl Device for HostDevice {
         steps.iter_mut().try_for_each(|step| self.run_step(step))
     }
 
+    fn reads_payloads_in_place(&self) -> bool {
+        true
+    }
+
     fn peer_copy(&self) -> Option<&dyn PeerCopy> {
         Some(self)
     }
@@ -226,19 +230,16 @@ fn host_instance(instance: &dyn KernelInstance) -> Result<&HostInstance, DeviceE
 }
 
 /// Runs the function of an instance. A panic stops its kernel only.
-fn call(
-    instance: &HostInstance,
-    state: &mut [u32],
-    inbox: &[u32],
-    outbox: &mut [u32],
-) -> StepOutcome {
+fn call(instance: &HostInstance, state: &mut [u32], step: &mut Step) -> StepOutcome {
+    let Step { inbox, outbox, payloads, .. } = step;
+    let StepPayloads { received, shared, .. } = payloads;
     // What a panic leaves half done is the state, whose content counts as undefined afterwards.
     let ended = catch_unwind(AssertUnwindSafe(|| {
         let mut step = HostStep {
             parameters: &instance.parameters,
             state,
-            inbox: InboxView::new(inbox),
-            outbox: OutboxWriter::new(outbox, &instance.program),
+            inbox: InboxView::with_left_out(inbox, received),
+            outbox: OutboxWriter::sharing(outbox, &instance.program, shared),
         };
         (instance.function)(&mut step)
     }));

@@ -1,18 +1,14 @@
 //! The receiver's ledger: whatever happens to a sequence of numbers on its way is counted.
 
-use std::sync::Arc;
-
 use proptest::prelude::*;
 
-use super::{Channel, Party, Target};
-use crate::fleet::mailbox::Mailbox;
+use super::{Channel, Party};
 use crate::id::ChannelId;
+use crate::message::Priority;
 
 fn channel() -> Channel {
     let party = Party::Host { name: "test".to_owned() };
-    let mailbox = Arc::new(Mailbox::new(4));
-    let to = Target { party: party.clone(), mailbox, kernel: None, in_port: 0 };
-    Channel::new(ChannelId::from_raw(1), party, to)
+    Channel::new(ChannelId::from_raw(1), party.clone(), party, 0)
 }
 
 proptest! {
@@ -22,7 +18,10 @@ proptest! {
         moves in prop::collection::vec((any::<prop::sample::Index>(), 0u8..3), 0..6),
     ) {
         let channel = channel();
-        let mut stream: Vec<u64> = (0..numbers).map(|_| channel.next_sequence()).collect();
+        let mut stream: Vec<u64> = {
+            let first = channel.next_sequences(Priority::High, numbers);
+            (first..first + numbers).collect()
+        };
         let (mut lost, mut doubled) = (0, 0);
         for (at, kind) in moves {
             if stream.is_empty() {
@@ -49,7 +48,7 @@ proptest! {
         for &number in &stream {
             let first = !seen.contains(&number);
             late += u64::from(first && seen.iter().any(|&earlier| earlier > number));
-            prop_assert_eq!(channel.arrived(number), first);
+            prop_assert_eq!(channel.arrived(Priority::High, number), first);
             seen.push(number);
         }
         let ledger = channel.ledger(0);
