@@ -124,7 +124,7 @@ impl StandIn {
     }
 
     /// The driver, which stays loaded: what it knows would go with it.
-    fn driver(&self) -> &'static Library {
+    pub(crate) fn driver(&self) -> &'static Library {
         static LOADED: OnceLock<Library> = OnceLock::new();
         LOADED.get_or_init(|| {
             // SAFETY: the library was compiled here and has no initialisers.

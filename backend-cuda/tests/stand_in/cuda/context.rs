@@ -107,6 +107,7 @@ driver! {
 
     fn cuCtxSynchronize() {
         let device = current()?;
+        state::lock().no_captures_of(device)?;
         crate::stream::synchronize_device(device);
         current().map(drop)
     }

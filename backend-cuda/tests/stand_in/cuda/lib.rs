@@ -3,7 +3,8 @@
 //! made the right calls and heard the errors; nothing is proved about a real GPU.
 //!
 //! The machine is described by the text in `HOPWISE_STAND_IN`, one word for a line's kind and then
-//! `key=value`: `driver version=12080`, `gpu uuid=.. pci=.. memory_mib=.. capability=9.0 name=..`,
+//! `key=value`: `driver version=12080`, `gpu uuid=.. pci=.. memory_mib=.. capability=9.0 name=..
+//! slow_us=..` (of which each thing in a stream takes so much longer, as on a busy GPU),
 //! `peer 0 1` for an ordered pair, `peers all`. Tests change it while it runs through
 //! [`hw_stand_in_control`] and ask [`hw_stand_in_count`].
 
@@ -39,7 +40,10 @@ pub const NOT_READY: Code = 600;
 pub const PEER_ALREADY_ENABLED: Code = 704;
 pub const PEER_NOT_ENABLED: Code = 705;
 pub const UPDATE_FAILURE: Code = 910;
+pub const ILLEGAL_ADDRESS: Code = 700;
 pub const CAPTURE_UNSUPPORTED: Code = 900;
+pub const CAPTURE_INVALIDATED: Code = 901;
+pub const CAPTURED_EVENT: Code = 907;
 pub const UNKNOWN: Code = 999;
 
 /// Writes down driver functions: each counts its call, gives an injected failure, and else does its

@@ -11,6 +11,8 @@ pub struct Gpu {
     pub memory_bytes: u64,
     pub capability: (i32, i32),
     pub cooperative: bool,
+    /// How much longer everything in a stream takes.
+    pub slow_us: u64,
 }
 
 #[derive(Debug, Default)]
@@ -101,6 +103,7 @@ fn gpu(place: usize, value: impl Fn(&str) -> Option<String>) -> Gpu {
             << 20,
         capability: (number(Some(major.to_owned())), number(Some(minor.to_owned()))),
         cooperative: value("cooperative").is_none_or(|text| text != "0"),
+        slow_us: value("slow_us").map_or(0, |text| text.parse().expect("a number")),
     }
 }
 

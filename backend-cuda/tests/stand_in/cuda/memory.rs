@@ -36,8 +36,8 @@ impl Allocation {
             return None;
         }
         let new = Self { device, context, bytes, pointer: mapped.cast() };
-        // Fresh memory of a device holds anything; nobody may count on zeros.
-        if device.is_some() && bytes <= 1 << 24 {
+        // Fresh memory holds anything; nobody may count on zeros.
+        if bytes <= 1 << 24 {
             new.overwrite(0xa5);
         }
         Some(new)
@@ -63,6 +63,18 @@ impl state::State {
         let end = offset.checked_add(bytes).ok_or(INVALID_VALUE)?;
         if end > allocation.bytes { Err(INVALID_VALUE) } else { Ok(allocation.device) }
     }
+
+    /// Whether a range can be the host's side of a copy. What begins in memory that is known must lie
+    /// in it and be the host's; other memory is the program's own.
+    pub fn is_host(&self, address: u64, bytes: usize) -> Result<(), Code> {
+        let Some((first, known)) = self.allocations.range(..=address).next_back() else {
+            return Ok(());
+        };
+        if address - first >= known.bytes as u64 {
+            return Ok(());
+        }
+        self.owner(address, bytes)?.map_or(Ok(()), |_| Err(INVALID_VALUE))
+    }
 }
 
 driver! {
@@ -83,6 +95,7 @@ driver! {
         let device = context::current()?;
         if bytes == 0 { return Err(INVALID_VALUE); }
         let mut state = state::lock();
+        state.outside_captures(device)?;
         let all = state.machine.gpus[state.visible[device]].memory_bytes;
         let used = state.devices[device].used_bytes.checked_add(bytes as u64);
         let used = used.filter(|used| *used <= all).ok_or(OUT_OF_MEMORY)?;
@@ -97,7 +110,8 @@ driver! {
     fn cuMemFree_v2(address: u64) {
         let current = context::current()?;
         let device = {
-            let state = state::lock();
+            let mut state = state::lock();
+            state.outside_captures(current)?;
             let known = state.allocations.get(&address).ok_or(INVALID_VALUE)?;
             known.device.filter(|device| *device == current).ok_or(INVALID_VALUE)?
         };
@@ -110,6 +124,7 @@ driver! {
 
     fn cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, _flags: u32) {
         let device = context::current()?;
+        state::lock().outside_captures(device)?;
         let allocation = Allocation::new(None, device, bytes).ok_or(OUT_OF_MEMORY)?;
         let at = allocation.pointer;
         state::lock().allocations.insert(at.addr() as u64, allocation);
@@ -119,6 +134,7 @@ driver! {
 
     fn cuMemFreeHost(pointer: *mut c_void) {
         let device = context::current()?;
+        state::lock().outside_captures(device)?;
         stream::synchronize_device(device);
         let mut state = state::lock();
         let address = pointer.addr() as u64;

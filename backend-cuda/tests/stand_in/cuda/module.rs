@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::queue::Op;
 use crate::{
-    Code, INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, UNSUPPORTED_PTX, context, driver,
+    Code, ILLEGAL_ADDRESS, INVALID_HANDLE, INVALID_IMAGE, INVALID_VALUE, NOT_FOUND, UNSUPPORTED_PTX, context, driver,
     state, stream,
 };
 
@@ -169,13 +169,19 @@ fn launch(
     }
     let argument = unsafe { arguments.read().cast::<u64>().read() };
     let function = {
-        let state = state::lock();
-        state.owner(argument, 8)?;
+        let mut state = state::lock();
         let function = state.functions.get(&function).ok_or(INVALID_HANDLE)?;
         if function.module.device != device {
             return Err(INVALID_HANDLE);
         }
-        Arc::clone(function)
+        let function = Arc::clone(function);
+        // A driver does not look at addresses: the kernel fails when it uses one that is not there.
+        let owner = state.owner(argument, 8);
+        if owner.is_err() || owner.is_ok_and(|owner| owner.is_some_and(|owner| owner != device)) {
+            state.devices[device].sticky = Some(ILLEGAL_ADDRESS);
+            return Ok(());
+        }
+        function
     };
     stream::put(stream, Op::Launch { function, grid, block, argument, together })
 }

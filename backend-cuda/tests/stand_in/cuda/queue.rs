@@ -1,6 +1,6 @@
 //! What a stream does, on a thread of its own, in order.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
@@ -9,10 +9,19 @@ use std::time::Duration;
 use crate::module::Function;
 use crate::state;
 
+/// Between what a copy copies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    Up,
+    Down,
+    Inside,
+    Across,
+}
+
 /// Something that a stream does.
 #[derive(Clone)]
 pub enum Op {
-    Copy { to: u64, from: u64, bytes: usize },
+    Copy { way: Way, to: u64, from: u64, bytes: usize },
     /// Lasts as long as the copies of its device hang.
     Stall,
     Fill { at: u64, byte: u8, bytes: usize },
@@ -31,7 +40,9 @@ impl Op {
     /// Which form of node it is in a graph.
     pub fn form(&self) -> (u8, usize) {
         match self {
-            Self::Copy { .. } | Self::Stall => (0, 0),
+            // A driver does not turn a copy into one between other kinds of memory.
+            Self::Copy { way, .. } => (0, *way as usize),
+            Self::Stall => (0, Way::Across as usize),
             Self::Fill { .. } => (1, 0),
             Self::Launch { function, .. } => (2, Arc::as_ptr(function).addr()),
             Self::Record { .. } => (3, 0),
@@ -41,7 +52,7 @@ impl Op {
 
     fn run(self, device: usize) {
         match self {
-            Self::Copy { to, from, bytes } => unsafe {
+            Self::Copy { to, from, bytes, .. } => unsafe {
                 std::ptr::copy(from as *const u8, to as *mut u8, bytes);
             },
             Self::Stall => {
@@ -57,7 +68,9 @@ impl Op {
                 function.run(argument, grid, block, together);
             }
             Self::Record { event, number } => {
-                *event.done.lock().expect("no panic under it") = number;
+                // Two streams may pass records of one event in either order.
+                let mut done = event.done.lock().expect("no panic under it");
+                *done = number.max(*done);
                 event.passed.notify_all();
             }
             Self::Wait { event, number } => event.wait(number),
@@ -68,6 +81,8 @@ impl Op {
 #[derive(Default)]
 pub struct Event {
     pub recorded: AtomicU64,
+    /// Whether the last record of it is in a capture, and so no place in a stream.
+    pub is_captured: AtomicBool,
     done: Mutex<u64>,
     passed: Condvar,
 }
@@ -103,6 +118,10 @@ impl Queue {
         thread::spawn(move || {
             // A context that is lost does nothing any more, but its events pass.
             for op in receiver {
+                let slow_us = state::lock().devices[device].slow_us;
+                if slow_us > 0 {
+                    thread::sleep(Duration::from_micros(slow_us));
+                }
                 let is_lost = {
                     let state = state::lock();
                     let device = state.devices[device];

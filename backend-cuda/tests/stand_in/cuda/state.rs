@@ -3,12 +3,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::thread::{self, ThreadId};
 
 use crate::machine::Machine;
 use crate::memory::Allocation;
 use crate::module::{Function, Module};
 use crate::queue::{Event, Op, Queue};
-use crate::{Code, DEVICE_UNAVAILABLE, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE};
+use crate::{
+    CAPTURE_UNSUPPORTED, Code, DEVICE_UNAVAILABLE, INVALID_CONTEXT, INVALID_DEVICE, INVALID_HANDLE,
+};
 
 #[derive(Default)]
 pub struct State {
@@ -36,6 +39,8 @@ pub struct State {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DeviceState {
+    /// How much longer everything in a stream takes.
+    pub slow_us: u64,
     /// How often the primary context is retained.
     pub retained: usize,
     /// What every call in the context returns until it is reset.
@@ -48,17 +53,32 @@ pub struct DeviceState {
     pub used_bytes: u64,
 }
 
+/// A capture that has begun.
+pub struct Capture {
+    pub ops: Vec<Op>,
+    /// As in `CUstreamCaptureMode`: 0 forbids to every thread what is unsafe, 1 to the thread that
+    /// began, 2 to none.
+    pub mode: u32,
+    pub thread: ThreadId,
+    /// Something forbidden was called: no graph comes out of it.
+    pub is_spoilt: bool,
+}
+
 pub struct Stream {
     pub device: usize,
     pub queue: Arc<Queue>,
     /// What was recorded since a capture began.
-    pub captured: Option<Vec<Op>>,
+    pub captured: Option<Capture>,
 }
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(|| {
     let machine = Machine::described();
     let visible = machine.visible();
-    let devices = vec![DeviceState::default(); visible.len()];
+    let device = |place: &usize| DeviceState {
+        slow_us: machine.gpus[*place].slow_us,
+        ..DeviceState::default()
+    };
+    let devices = visible.iter().map(device).collect();
     Mutex::new(State { machine, visible, devices, next_handle: 0x1000, ..State::default() })
 });
 
@@ -94,6 +114,31 @@ impl State {
 
     pub fn stream(&mut self, stream: u64) -> Result<&mut Stream, Code> {
         self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)
+    }
+
+    /// Refuses a call for a device that is unsafe while something of it is captured, which spoils the
+    /// capture.
+    pub fn outside_captures(&mut self, device: usize) -> Result<(), Code> {
+        let own = thread::current().id();
+        self.spoil(|of, capture| {
+            of == device && (capture.mode == 0 || capture.mode == 1 && capture.thread == own)
+        })
+    }
+
+    /// The same for a call that asks about all streams of a device, whoever captures.
+    pub fn no_captures_of(&mut self, device: usize) -> Result<(), Code> {
+        self.spoil(|stream_device, _| stream_device == device)
+    }
+
+    fn spoil(&mut self, is_meant: impl Fn(usize, &Capture) -> bool) -> Result<(), Code> {
+        let mut result = Ok(());
+        for Stream { device, captured, .. } in self.streams.values_mut() {
+            if let Some(capture) = captured.as_mut().filter(|capture| is_meant(*device, capture)) {
+                capture.is_spoilt = true;
+                result = Err(CAPTURE_UNSUPPORTED);
+            }
+        }
+        result
     }
 
     /// Retains a primary context.

@@ -4,9 +4,10 @@ use std::ffi::c_void;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::queue::{Event, Op, Queue};
+use crate::queue::{Event, Op, Queue, Way};
 use crate::{
-    CAPTURE_UNSUPPORTED, Code, INVALID_HANDLE, INVALID_VALUE, NOT_READY, context, driver, state,
+    CAPTURE_INVALIDATED, CAPTURE_UNSUPPORTED, CAPTURED_EVENT, Code, INVALID_HANDLE, INVALID_VALUE,
+    NOT_READY, SUCCESS, context, driver, faults, state,
 };
 
 /// Puts an operation into a stream of the current context, or records it.
@@ -18,8 +19,18 @@ pub fn put(stream: u64, op: Op) -> Result<(), Code> {
         return Err(INVALID_HANDLE);
     }
     match &mut stream.captured {
-        Some(captured) => captured.push(op),
-        None => stream.queue.put(op),
+        Some(captured) => {
+            if let Op::Record { event, .. } = &op {
+                event.is_captured.store(true, Ordering::SeqCst);
+            }
+            captured.ops.push(op);
+        }
+        None => {
+            if let Op::Record { event, .. } = &op {
+                event.is_captured.store(false, Ordering::SeqCst);
+            }
+            stream.queue.put(op);
+        }
     }
     Ok(())
 }
@@ -38,9 +49,9 @@ pub fn synchronize_device(device: usize) {
     }
 }
 
-/// A copy whose sides must be of the devices that are named; `None` is the host, where any memory
-/// will do.
+/// A copy whose sides must be of the devices that are named; `None` is the host.
 fn copy(
+    way: Way,
     stream: u64,
     (to, to_device): (u64, Option<usize>),
     (from, from_device): (u64, Option<usize>),
@@ -49,12 +60,52 @@ fn copy(
     {
         let state = state::lock();
         for (address, device) in [(to, to_device), (from, from_device)] {
-            if device.is_some() && state.owner(address, bytes)? != device {
-                return Err(INVALID_VALUE);
+            match device {
+                None => state.is_host(address, bytes)?,
+                _ if state.owner(address, bytes)? != device => return Err(INVALID_VALUE),
+                _ => {}
             }
         }
     }
-    put(stream, Op::Copy { to, from, bytes })
+    put(stream, Op::Copy { way, to, from, bytes })
+}
+
+/// Ends a capture, in a context that is of no use any more too: then no graph comes out of it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cuStreamEndCapture(stream: u64, graph: *mut u64) -> Code {
+    let work = || -> Result<(), Code> {
+        let device = context::current()?;
+        let mut state = state::lock();
+        let captured = state.stream(stream)?.captured.take().ok_or(INVALID_VALUE)?;
+        if captured.is_spoilt {
+            return Err(CAPTURE_INVALIDATED);
+        }
+        let handle = state.handle();
+        state.graphs.insert(handle, (device, captured.ops));
+        unsafe { graph.write(handle) };
+        Ok(())
+    };
+    let ended = faults::called("cuStreamEndCapture").map_or_else(work, Err);
+    if context::current().is_err() {
+        if let Ok(stream) = state::lock().stream(stream) {
+            stream.captured = None;
+        }
+    }
+    ended.err().unwrap_or(SUCCESS)
+}
+
+/// The queue of a stream that is asked whether it is done. One that is recorded is not asked: that
+/// spoils the capture.
+fn unrecorded(stream: u64) -> Result<Arc<Queue>, Code> {
+    let mut state = state::lock();
+    let stream = state.stream(stream)?;
+    match &mut stream.captured {
+        Some(capture) => {
+            capture.is_spoilt = true;
+            Err(CAPTURE_UNSUPPORTED)
+        }
+        None => Ok(Arc::clone(&stream.queue)),
+    }
 }
 
 driver! {
@@ -76,7 +127,7 @@ driver! {
 
     fn cuStreamSynchronize(stream: u64) {
         context::current()?;
-        let queue = Arc::clone(&state::lock().stream(stream)?.queue);
+        let queue = unrecorded(stream)?;
         let event = Arc::new(Event::default());
         queue.put(Op::Record { event: Arc::clone(&event), number: event.next() });
         event.wait(1);
@@ -85,12 +136,7 @@ driver! {
 
     fn cuStreamQuery(stream: u64) {
         context::current()?;
-        let (queue, is_recording) = {
-            let mut state = state::lock();
-            let stream = state.stream(stream)?;
-            (Arc::clone(&stream.queue), stream.captured.is_some())
-        };
-        if is_recording { return Err(CAPTURE_UNSUPPORTED); }
+        let queue = unrecorded(stream)?;
         if queue.is_idle() { Ok(()) } else { Err(NOT_READY) }
     }
 
@@ -109,17 +155,8 @@ driver! {
         let mut state = state::lock();
         let captured = &mut state.stream(stream)?.captured;
         if captured.is_some() { return Err(CAPTURE_UNSUPPORTED); }
-        *captured = Some(Vec::new());
-        Ok(())
-    }
-
-    fn cuStreamEndCapture(stream: u64, graph: *mut u64) {
-        let device = context::current()?;
-        let mut state = state::lock();
-        let captured = state.stream(stream)?.captured.take().ok_or(INVALID_VALUE)?;
-        let handle = state.handle();
-        state.graphs.insert(handle, (device, captured));
-        unsafe { graph.write(handle) };
+        let thread = std::thread::current().id();
+        *captured = Some(state::Capture { ops: Vec::new(), mode, thread, is_spoilt: false });
         Ok(())
     }
 
@@ -155,6 +192,7 @@ driver! {
             let state = state::lock();
             Arc::clone(&state.events.get(&event).ok_or(INVALID_HANDLE)?.1)
         };
+        if event.is_captured.load(Ordering::SeqCst) { return Err(CAPTURED_EVENT); }
         let is_done = event.is_done();
         context::current()?;
         if is_done { Ok(()) } else { Err(NOT_READY) }
@@ -162,17 +200,17 @@ driver! {
 
     fn cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: u64) {
         let device = context::current()?;
-        copy(stream, (to, Some(device)), (from.addr() as u64, None), bytes)
+        copy(Way::Up, stream, (to, Some(device)), (from.addr() as u64, None), bytes)
     }
 
     fn cuMemcpyDtoHAsync_v2(to: *mut c_void, from: u64, bytes: usize, stream: u64) {
         let device = context::current()?;
-        copy(stream, (to.addr() as u64, None), (from, Some(device)), bytes)
+        copy(Way::Down, stream, (to.addr() as u64, None), (from, Some(device)), bytes)
     }
 
     fn cuMemcpyDtoDAsync_v2(to: u64, from: u64, bytes: usize, stream: u64) {
         let device = context::current()?;
-        copy(stream, (to, Some(device)), (from, Some(device)), bytes)
+        copy(Way::Inside, stream, (to, Some(device)), (from, Some(device)), bytes)
     }
 
     fn cuMemcpyPeerAsync(
@@ -190,7 +228,7 @@ driver! {
         }
         // Where a bus loses what the driver promises, the copy does nothing.
         let bytes = if is_corrupt { 0 } else { bytes };
-        copy(stream, (to, Some(target)), (from, Some(source)), bytes)
+        copy(Way::Across, stream, (to, Some(target)), (from, Some(source)), bytes)
     }
 
     fn cuMemsetD8Async(at: u64, byte: u8, bytes: usize, stream: u64) {
