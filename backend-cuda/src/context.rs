@@ -294,6 +294,12 @@ impl Entered<'_> {
         Ok(status)
     }
 
+    /// Calls the driver even if the device is lost: for what must end so that this thread can go on
+    /// with other devices.
+    pub(crate) fn whatever_happened(&self, work: impl FnOnce(&Functions) -> c_int) {
+        work(&self.context.driver.functions);
+    }
+
     /// Whether the context itself answers: for a call that names two, and failed.
     pub(crate) fn is_sound(&self) -> bool {
         let (mut free, mut total) = (0, 0);

@@ -194,6 +194,14 @@ impl Stream {
         let ended = make(entered, "cuStreamEndCapture", ptr::null_mut(), |driver, graph| unsafe {
             (driver.cuStreamEndCapture)(self.raw(), graph)
         });
+        if ended.is_err() && !entered.context.health().is_working() {
+            // As long as it is open, this thread may allocate and free on no GPU at all.
+            let mut graph = ptr::null_mut();
+            // SAFETY: `graph` lives until the call returns; the stream was left behind, not destroyed.
+            entered.whatever_happened(|driver| unsafe {
+                (driver.cuStreamEndCapture)(self.raw(), &raw mut graph)
+            });
+        }
         let ended = ended?;
         self.is_recording.store(false, Ordering::Relaxed);
         worked.map(|()| ended)

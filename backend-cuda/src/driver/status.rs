@@ -61,7 +61,8 @@ const CODES: &[(c_int, &str, Fatal)] = &[
     (806, "CUDA_ERROR_MPS_RPC_FAILURE", Fatal::Yes),
     (807, "CUDA_ERROR_MPS_SERVER_NOT_READY", Fatal::No),
     (810, "CUDA_ERROR_MPS_CLIENT_TERMINATED", Fatal::Yes),
-    (908, "CUDA_ERROR_CAPTURED_EVENT", Fatal::No),
+    (907, "CUDA_ERROR_CAPTURED_EVENT", Fatal::No),
+    (908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", Fatal::No),
     (910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", Fatal::No),
     (911, "CUDA_ERROR_EXTERNAL_DEVICE", Fatal::Yes),
     // What a GPU that fell off the bus answers; nothing better is known about it.

@@ -95,7 +95,7 @@ driver! {
         let device = context::current()?;
         if bytes == 0 { return Err(INVALID_VALUE); }
         let mut state = state::lock();
-        state.outside_captures(device)?;
+        state.outside_captures()?;
         let all = state.machine.gpus[state.visible[device]].memory_bytes;
         let used = state.devices[device].used_bytes.checked_add(bytes as u64);
         let used = used.filter(|used| *used <= all).ok_or(OUT_OF_MEMORY)?;
@@ -111,7 +111,7 @@ driver! {
         let current = context::current()?;
         let device = {
             let mut state = state::lock();
-            state.outside_captures(current)?;
+            state.outside_captures()?;
             let known = state.allocations.get(&address).ok_or(INVALID_VALUE)?;
             known.device.filter(|device| *device == current).ok_or(INVALID_VALUE)?
         };
@@ -124,7 +124,7 @@ driver! {
 
     fn cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, _flags: u32) {
         let device = context::current()?;
-        state::lock().outside_captures(device)?;
+        state::lock().outside_captures()?;
         let allocation = Allocation::new(None, device, bytes).ok_or(OUT_OF_MEMORY)?;
         let at = allocation.pointer;
         state::lock().allocations.insert(at.addr() as u64, allocation);
@@ -134,7 +134,7 @@ driver! {
 
     fn cuMemFreeHost(pointer: *mut c_void) {
         let device = context::current()?;
-        state::lock().outside_captures(device)?;
+        state::lock().outside_captures()?;
         stream::synchronize_device(device);
         let mut state = state::lock();
         let address = pointer.addr() as u64;

@@ -116,13 +116,11 @@ impl State {
         self.streams.get_mut(&stream).ok_or(INVALID_HANDLE)
     }
 
-    /// Refuses a call for a device that is unsafe while something of it is captured, which spoils the
+    /// Refuses a call that is unsafe while this thread captures, on whatever device, which spoils the
     /// capture.
-    pub fn outside_captures(&mut self, device: usize) -> Result<(), Code> {
+    pub fn outside_captures(&mut self) -> Result<(), Code> {
         let own = thread::current().id();
-        self.spoil(|of, capture| {
-            of == device && (capture.mode == 0 || capture.mode == 1 && capture.thread == own)
-        })
+        self.spoil(|_, capture| capture.mode == 0 || capture.mode == 1 && capture.thread == own)
     }
 
     /// The same for a call that asks about all streams of a device, whoever captures.
