@@ -19,7 +19,7 @@ pub enum DeliveryReason {
         /// The kernel.
         kernel: KernelId,
         /// Why it stopped.
-        fault: StepFault,
+        fault: Box<StepFault>,
     },
     /// The receiving kernel's device is gone.
     #[error("kernel `{kernel}` is lost: {cause}")]

@@ -157,7 +157,7 @@ impl Runtime {
     ) -> Effects {
         let effects = self.push(outlet, parcels, cell, &run.home.runtime);
         if !parcels.is_empty() {
-            let parcels = parcels.drain(..).collect();
+            let parcels = std::mem::take(parcels);
             run.pending.push(PendingOutput { outlet: Arc::clone(outlet), parcels });
         }
         effects

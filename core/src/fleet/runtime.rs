@@ -172,7 +172,7 @@ impl Runtime {
             run.undo_step(&cell.mailbox);
             run.phase = KernelPhase::Failed(fault.clone());
             self.settle(cell, &mut run);
-            cell.mailbox.close(DeliveryReason::Failed { kernel: cell.id, fault })
+            cell.mailbox.close(DeliveryReason::Failed { kernel: cell.id, fault: Box::new(fault) })
         };
         self.follow(effects);
     }

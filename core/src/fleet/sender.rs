@@ -32,7 +32,6 @@ pub struct HostSender {
     max_message_bytes: u32,
 }
 
-#[expect(clippy::result_large_err, reason = "a refused message comes back by value")]
 impl HostSender {
     pub(crate) fn new(
         runtime: Arc<Runtime>,
