@@ -94,13 +94,16 @@ impl Channel {
         }
     }
 
-    /// Takes the sender's next `count` numbers of a priority; returns the first.
+    /// Takes the sender's next `count` numbers of a priority; returns the first. Called by one thread
+    /// at a time: whoever holds the sending kernel, or, for the host, the lock of the mailbox.
+    #[inline]
     pub(crate) fn next_sequences(&self, priority: Priority, count: u64) -> u64 {
-        self.sender.sent[priority.level()].fetch_add(count, Ordering::Relaxed) + 1
+        add(&self.sender.sent[priority.level()], count) + 1
     }
 
     /// Notes that a message came. `false`: it came before and must not be delivered again.
     /// Called by one thread at a time: whoever holds the lock of the receiver's mailbox.
+    #[inline]
     pub(crate) fn arrived(&self, priority: Priority, sequence: u64) -> bool {
         let ledger = &*self.receiver;
         let last = &ledger.last[priority.level()];
@@ -111,8 +114,21 @@ impl Channel {
         if sequence >= expected {
             last.store(sequence, Ordering::Relaxed);
         }
-        ledger.arrived.store(ledger.arrived.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        add(&ledger.arrived, 1);
         true
+    }
+
+    /// Notes that `count` messages came, if the first of them is the one that is expected: the others
+    /// follow it. `false`: they must be looked at one by one. Called as [`arrived`](Self::arrived).
+    pub(crate) fn arrived_in_turn(&self, priority: Priority, first: u64, count: u64) -> bool {
+        let ledger = &*self.receiver;
+        let last = &ledger.last[priority.level()];
+        let is_expected = last.load(Ordering::Relaxed) + 1 == first;
+        if is_expected {
+            add(last, count);
+            add(&ledger.arrived, count);
+        }
+        is_expected
     }
 
     #[cold]
@@ -130,9 +146,11 @@ impl Channel {
         is_late
     }
 
-    /// Notes that a step consumed messages, or that the host received them.
+    /// Notes that a step consumed messages, or that the host received them. Called by one thread at a
+    /// time: whoever holds the receiving kernel, or, for the host, the lock of the mailbox.
+    #[inline]
     pub(crate) fn note_delivered(&self, count: u64) {
-        self.receiver.delivered.fetch_add(count, Ordering::Relaxed);
+        add(&self.receiver.delivered, count);
     }
 
     /// Notes a dead letter that could not be put into the receiver's mailbox.
@@ -185,6 +203,15 @@ impl Channel {
             relays: sender.relays.lock().iter().copied().collect(),
         }
     }
+}
+
+/// Adds to a count that has one writer at a time; returns what it was. Without the locked instruction
+/// that many writers would need.
+#[inline]
+fn add(count: &AtomicU64, more: u64) -> u64 {
+    let before = count.load(Ordering::Relaxed);
+    count.store(before + more, Ordering::Relaxed);
+    before
 }
 
 /// The ledgers of one channel. Exact while nothing runs ([`Fleet::wait_idle`]); taken while

@@ -5,19 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::channel::Channel;
 use super::effects::Effects;
 use super::kernel::{KernelCell, KernelPhase, RunState};
 use super::lanes::Parcel;
-use super::router::{Outlet, RoutingDecision};
+use super::output::{self, Output};
+use super::router::RoutingDecision;
 use super::runtime::Runtime;
 use super::worker::{DeviceRuntime, Keep};
-use crate::abi::outbox::SentSlot;
 use crate::abi::{SLOT_HEADER_WORDS, inbox, outbox};
 use crate::device::{PayloadWay, ReceivedPayload, Step, StepOutcome, StepPayloads};
 use crate::device_info::DeviceInfo;
 use crate::error::{DeviceError, StepFault};
 use crate::message::{Message, Payload, SHARED_BYTES};
+
+/// Most steps in a row that are committed together, and how many messages may be gathered before the
+/// last of them: what one commit costs is then little beside them, and few wait for it.
+const MOST_CHAINED: u32 = 64;
+const MOST_GATHERED: usize = 64;
+
+const UNKNOWN: &str = "nobody knows whether its last step was applied";
 
 /// How often a step that a device did not start is tried before its kernel is stopped.
 const MOST_ATTEMPTS: u32 = 3;
@@ -28,15 +34,53 @@ pub(crate) struct Ticket {
     pub(crate) cell: Arc<KernelCell>,
     /// What taking the step's messages asks for.
     pub(crate) effects: Effects,
+    step_number: u64,
+    /// Steps that have begun after the first, without a commit between them.
+    chained: u32,
+    /// Whether the present step's output has been gathered.
+    is_read: bool,
+    /// Whether it asked for one more.
+    again: bool,
 }
 
-/// Memory that a worker uses again for every step.
-#[derive(Debug, Default)]
-pub(crate) struct Scratch {
-    pub(crate) boxes: Vec<(Vec<u32>, Vec<u32>)>,
-    slots: Vec<SentSlot>,
-    parcels: VecDeque<Parcel>,
+impl Ticket {
+    /// Gathers what the present step sent, if it was applied. Output that makes no sense is its fault.
+    pub(crate) fn read(&mut self, step: &mut Step, output: &mut Output) {
+        if self.is_read || step.outcome != StepOutcome::Applied {
+            return;
+        }
+        match output.gather(step, &self.cell.program) {
+            Ok(again) => (self.is_read, self.again) = (true, again),
+            Err(fault) => step.outcome = StepOutcome::Faulted(fault),
+        }
+    }
+
+    /// Whether the kernel asked for one more step, which nothing speaks against running at once.
+    pub(crate) fn may_chain(&self, step: &Step, output: &Output) -> bool {
+        self.is_read
+            && self.again
+            && output.steps < MOST_CHAINED
+            && output.messages < MOST_GATHERED
+            && step.payloads.received.is_empty()
+            && self.cell.mailbox.len() == 0
+    }
+
+    /// Prepares one more step of the kernel.
+    pub(crate) fn chain(&mut self, step: &mut Step) {
+        let program = &self.cell.program;
+        self.chained += 1;
+        self.is_read = false;
+        let number = self.step_number + u64::from(self.chained);
+        inbox::begin(&mut step.inbox, program.inbox_slot_words(), number, true);
+        outbox::begin(&mut step.outbox, program);
+        step.payloads.shared.clear();
+        step.payloads.kept.clear();
+        step.outcome = StepOutcome::NotStarted;
+    }
 }
+
+/// Boxes that a worker uses again.
+pub(crate) type Boxes = Vec<(Vec<u32>, Vec<u32>)>;
 
 impl Runtime {
     /// Takes a kernel's messages and prepares its step, or finds that there is none to run.
@@ -44,7 +88,7 @@ impl Runtime {
         &self,
         device: &DeviceRuntime,
         cell: &Arc<KernelCell>,
-        scratch: &mut Scratch,
+        boxes: &mut Boxes,
     ) -> Option<(Ticket, Step)> {
         let mut run = cell.run.lock();
         if run.queued_on != Some(device.index) {
@@ -65,81 +109,96 @@ impl Runtime {
         }
         run.step_number += 1;
         run.asked = std::mem::take(&mut run.again);
-        let (mut inbox, mut outbox) = scratch.boxes.pop().unwrap_or_default();
+        let (mut inbox, mut outbox) = boxes.pop().unwrap_or_default();
         let received = fill_inbox(device, cell, &run, &parcels, &mut inbox);
         outbox::begin(&mut outbox, &cell.program);
         run.in_flight = parcels;
         run.phase = KernelPhase::Running;
-        let instance = Arc::clone(&run.home.instance);
+        let (instance, step_number) = (Arc::clone(&run.home.instance), run.step_number);
         self.settle(cell, &mut run);
         drop(run);
         let mut step = Step::new(instance, inbox, outbox);
         step.payloads.received = received;
-        Some((Ticket { cell: Arc::clone(cell), effects }, step))
+        let cell = Arc::clone(cell);
+        let ticket =
+            Ticket { cell, effects, step_number, chained: 0, is_read: false, again: false };
+        Some((ticket, step))
     }
 
-    /// Concludes a step by its outcome; says whether the worker may go on with the kernel at once.
-    /// `failure` is what the batch as a whole reported.
+    /// Concludes the steps of a ticket by the outcome of the last; says whether the worker may go on
+    /// with the kernel at once.
     pub(crate) fn end_step(
         &self,
         device: &Arc<DeviceRuntime>,
-        ticket: &Ticket,
+        ticket: &mut Ticket,
         step: &mut Step,
         end: &BatchEnd<'_>,
-        scratch: &mut Scratch,
+        output: &mut Output,
     ) -> Keep {
+        ticket.read(step, output);
         let cell = &ticket.cell;
+        let is_lost = end.failure.is_some_and(DeviceError::is_fatal);
+        if is_lost || step.outcome == StepOutcome::Unknown {
+            output.clear();
+            let reason = end.failure.map(ToString::to_string);
+            let cause = match reason {
+                Some(reason) if is_lost => reason,
+                Some(reason) => format!("{UNKNOWN}: {reason}"),
+                None => UNKNOWN.to_owned(),
+            };
+            self.lose_kernel(cell, device.index, &cause);
+            return Keep::No;
+        }
+        let keep = if output.steps > 0 {
+            self.commit(device, ticket, step, end, output)
+        } else {
+            Keep::No
+        };
         match &step.outcome {
-            _ if end.failure.is_some_and(DeviceError::is_fatal) => {
-                let cause = end.failure.map(ToString::to_string).unwrap_or_default();
-                self.lose_kernel(cell, device.index, &cause);
-            }
-            StepOutcome::Applied => {
-                match outbox::read_slots(&step.outbox, &cell.program, &mut scratch.slots) {
-                    Ok(again) => return self.commit(device, cell, step, again, end, scratch),
-                    Err(fault) => self.fail_kernel(cell, fault),
-                }
-            }
             StepOutcome::Faulted(fault) => self.fail_kernel(cell, fault.clone()),
             StepOutcome::NotStarted => self.retry(cell, end.failure),
-            StepOutcome::Unknown => {
-                let reason = end.failure.map(|error| format!(": {error}")).unwrap_or_default();
-                let cause = format!("nobody knows whether its last step was applied{reason}");
-                self.lose_kernel(cell, device.index, &cause);
-            }
+            StepOutcome::Applied | StepOutcome::Unknown => {}
         }
-        Keep::No
+        keep
     }
 
-    /// Releases the inbox, makes the outbox the kernel's output and delivers what of it finds room,
-    /// in one action.
+    /// Releases the inbox, makes what was gathered the kernel's output and delivers what of it finds
+    /// room, in one action. If the last step was not applied, it is what runs from here on.
     fn commit(
         &self,
         device: &Arc<DeviceRuntime>,
-        cell: &Arc<KernelCell>,
-        step: &mut Step,
-        run_again: bool,
+        ticket: &Ticket,
+        step: &Step,
         end: &BatchEnd<'_>,
-        scratch: &mut Scratch,
+        output: &mut Output,
     ) -> Keep {
+        let cell = &ticket.cell;
+        let steps = u64::from(output.steps);
         let mut run = cell.run.lock();
         if run.phase != KernelPhase::Running {
+            output.clear();
             return Keep::No; // lost while the step ran: its messages are back in the mailbox
         }
         self.release_inbox(&mut run, &step.payloads);
-        run.asked = false;
+        run.step_number += u64::from(ticket.chained);
         let mut effects = Effects::default();
-        let unbound = self.send_output(cell, &mut run, step, scratch, &mut effects);
-        run.again |= run_again;
+        let unbound = self.send_output(cell, &mut run, output, &mut effects);
         run.attempts = 0;
         cell.retries.store(false, Ordering::Relaxed);
-        run.phase = KernelPhase::Ready;
-        cell.steps.fetch_add(1, Ordering::Relaxed);
-        device.steps.fetch_add(1, Ordering::Relaxed);
+        cell.steps.fetch_add(steps, Ordering::Relaxed);
+        device.steps.fetch_add(steps, Ordering::Relaxed);
         let since_start = end.at.saturating_duration_since(self.started).as_millis();
         let now_ms = u64::try_from(since_start).unwrap_or(u64::MAX);
         cell.last_step_ms.store(now_ms, Ordering::Relaxed);
-        let keep = device.keep(cell, &mut run, end.is_free);
+        let mut keep = Keep::No;
+        if step.outcome == StepOutcome::Applied {
+            run.asked = false;
+            run.again |= ticket.again;
+            run.phase = KernelPhase::Ready;
+            keep = device.keep(cell, &mut run, end.is_free);
+        } else {
+            run.asked = true; // as every step of a chain after the first
+        }
         self.settle(cell, &mut run);
         drop(run);
         if !unbound.is_empty() {
@@ -162,37 +221,36 @@ impl Runtime {
                 sources[parcel.source as usize].note_route(way, 1);
             }
         }
-        for of_one in in_flight.chunk_by(|first, second| first.source == second.source) {
-            sources[of_one[0].source as usize].note_delivered(of_one.len() as u64);
+        let mut left = in_flight.iter().map(|parcel| parcel.source).peekable();
+        while let Some(source) = left.next() {
+            let more = std::iter::from_fn(|| left.next_if_eq(&source)).count();
+            sources[source as usize].note_delivered(1 + more as u64);
         }
         in_flight.clear();
     }
 
-    /// Numbers what a step sent and delivers what finds room. Returns what was sent on ports that
+    /// Numbers what was gathered and delivers what finds room. Returns what was sent on ports that
     /// are bound to no channel.
     fn send_output(
         &self,
         cell: &Arc<KernelCell>,
         run: &mut RunState,
-        step: &mut Step,
-        scratch: &mut Scratch,
+        output: &mut Output,
         effects: &mut Effects,
     ) -> Vec<(u32, Message)> {
         let mut unbound = Vec::new();
-        if scratch.slots.is_empty() {
+        if output.messages == 0 {
+            output.clear();
             return unbound;
         }
         let outputs = cell.outputs.read();
-        let Scratch { slots, parcels, .. } = scratch;
-        for of_port in slots.chunk_by(|first, second| first.port == second.port) {
-            let port = of_port[0].port;
-            let messages = of_port.iter().map(|sent| message(sent, step, cell));
+        for (port, parcels) in output.take() {
             match &outputs[port as usize] {
                 Some(outlet) => {
-                    pack(outlet, messages, parcels);
+                    output::number(parcels, outlet);
                     effects.append(self.send(outlet, parcels, cell, run));
                 }
-                None => unbound.extend(messages.map(|message| (port, message))),
+                None => unbound.extend(parcels.drain(..).map(|parcel| (port, parcel.message))),
             }
         }
         unbound
@@ -261,7 +319,7 @@ fn fill_inbox(
     device: &DeviceRuntime,
     cell: &KernelCell,
     run: &RunState,
-    parcels: &[Parcel],
+    parcels: &VecDeque<Parcel>,
     inbox: &mut Vec<u32>,
 ) -> Vec<ReceivedPayload> {
     let slot_words = cell.program.inbox_slot_words();
@@ -296,38 +354,4 @@ fn fill_inbox(
         received.push(ReceivedPayload { message: number, payload: payload.clone(), way: None });
     }
     received
-}
-
-/// One message of an outbox.
-fn message(sent: &SentSlot, step: &Step, cell: &KernelCell) -> Message {
-    let StepPayloads { shared, kept, .. } = &step.payloads;
-    let shared = shared.iter().find(|(slot, _)| *slot == sent.slot);
-    let mut payload = match shared {
-        Some((_, payload)) => payload.clone(),
-        None => {
-            let words = sent.payload(&step.outbox, &cell.program);
-            Payload::from_slot(words, sent.length_bytes as usize)
-        }
-    };
-    if let Some((_, copy)) = kept.iter().find(|(slot, _)| *slot == sent.slot) {
-        payload = payload.with_copy_on_device(Arc::clone(copy));
-    }
-    Message::new(sent.tag, payload)
-}
-
-/// Numbers messages of one channel.
-fn pack(
-    outlet: &Outlet,
-    messages: impl ExactSizeIterator<Item = Message>,
-    into: &mut VecDeque<Parcel>,
-) {
-    let (channel, options): (&Channel, _) = (&outlet.channel, outlet.options);
-    let first = channel.next_sequences(options.priority, messages.len() as u64);
-    into.extend((first..).zip(messages).map(|(sequence, message)| {
-        let mut message = message.with_priority(options.priority);
-        if let Some(time) = options.time_to_live {
-            message = message.with_time_to_live(time);
-        }
-        Parcel { sequence, source: outlet.source, message }
-    }));
 }

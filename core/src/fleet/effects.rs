@@ -28,37 +28,74 @@ pub(crate) struct DeadParcel {
     pub(crate) reason: DeliveryReason,
 }
 
-/// Who is to be woken, and what has become undeliverable.
+/// One thing to do.
+#[derive(Debug)]
+pub(crate) enum Effect {
+    /// A kernel slept until a message came. It is counted as busy until it has been woken.
+    Receive(Arc<KernelCell>),
+    /// A kernel has output that found no room before.
+    Deliver(Arc<KernelCell>),
+    Wake(Waker),
+    Bury(Box<DeadParcel>),
+}
+
+/// Who is to be woken, and what has become undeliverable. Mostly empty, and then as cheap as a list.
 #[must_use = "those who wait must be woken"]
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
-    /// Kernels that slept until a message came. Each is counted as busy until it has been woken.
-    pub(crate) receivers: Vec<Arc<KernelCell>>,
-    /// Kernels whose output found no room before.
-    pub(crate) senders: Vec<Arc<KernelCell>>,
-    pub(crate) futures: Vec<WaitingFuture>,
-    pub(crate) dead: Vec<DeadParcel>,
+    list: Vec<Effect>,
 }
 
 impl Effects {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.receivers.is_empty()
-            && self.senders.is_empty()
-            && self.futures.is_empty()
-            && self.dead.is_empty()
+        self.list.is_empty()
     }
 
+    #[inline]
     pub(crate) fn append(&mut self, mut other: Self) {
-        self.receivers.append(&mut other.receivers);
-        self.senders.append(&mut other.senders);
-        self.futures.append(&mut other.futures);
-        self.dead.append(&mut other.dead);
-    }
-
-    /// Wakes the futures. A waker that panics harms nobody.
-    pub(crate) fn wake_futures(&mut self) {
-        for (_, waker) in self.futures.drain(..) {
-            let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
+        if !other.list.is_empty() {
+            self.list.append(&mut other.list);
         }
     }
+
+    pub(crate) fn push(&mut self, effect: Effect) {
+        self.list.push(effect);
+    }
+
+    /// Wakes all futures of a list, and empties it.
+    #[inline]
+    pub(crate) fn wake(&mut self, waiting: &mut Vec<WaitingFuture>) {
+        if !waiting.is_empty() {
+            self.list.extend(waiting.drain(..).map(|(_, waker)| Effect::Wake(waker)));
+        }
+    }
+
+    pub(crate) fn bury(&mut self, dead: DeadParcel) {
+        self.list.push(Effect::Bury(Box::new(dead)));
+    }
+
+    /// How many messages were refused for good on their way in.
+    #[inline]
+    pub(crate) fn refused(&self) -> usize {
+        let is_refused = |effect: &&Effect| match effect {
+            Effect::Bury(dead) => dead.reason != DeliveryReason::Expired,
+            _ => false,
+        };
+        self.list.iter().filter(is_refused).count()
+    }
+}
+
+impl IntoIterator for Effects {
+    type Item = Effect;
+    type IntoIter = std::vec::IntoIter<Effect>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.list.into_iter()
+    }
+}
+
+/// Wakes a future. A waker that panics harms nobody.
+pub(crate) fn wake(waker: Waker) {
+    let _ = catch_unwind(AssertUnwindSafe(|| waker.wake()));
 }

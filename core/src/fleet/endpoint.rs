@@ -4,12 +4,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::channel::Party;
 use super::deadline_after;
 use super::effects::{Effects, new_token};
 use super::error::{DeliveryReason, ReceiveError};
+use super::host_side::{EnvelopeSink, Wait};
 use super::mailbox::Mailbox;
 use super::runtime::Runtime;
 use crate::message::Envelope;
@@ -49,7 +50,7 @@ impl Endpoint {
     ///
     /// [`ReceiveError::Closed`] when the fleet shuts down and nothing is left.
     pub fn recv(&self) -> Result<Envelope, ReceiveError> {
-        self.receive_one(None)
+        self.receive_one(Wait::For(None))
     }
 
     /// Receives what is there now.
@@ -58,7 +59,7 @@ impl Endpoint {
     ///
     /// [`ReceiveError::Empty`], or as [`recv`](Self::recv).
     pub fn try_recv(&self) -> Result<Envelope, ReceiveError> {
-        self.receive_one(Some(Instant::now()))
+        self.receive_one(Wait::No)
     }
 
     /// Receives, waiting until the time is up.
@@ -67,7 +68,7 @@ impl Endpoint {
     ///
     /// As [`try_recv`](Self::try_recv).
     pub fn recv_timeout(&self, timeout: Duration) -> Result<Envelope, ReceiveError> {
-        self.receive_one(deadline_after(timeout))
+        self.receive_one(Wait::For(deadline_after(timeout)))
     }
 
     /// Receives what is there now, up to `most` messages, at the end of `into`; returns how many.
@@ -77,7 +78,7 @@ impl Endpoint {
     ///
     /// As [`try_recv`](Self::try_recv).
     pub fn drain_into(&self, into: &mut Vec<Envelope>, most: usize) -> Result<usize, ReceiveError> {
-        self.receive(most.max(1), Some(Instant::now()), into)
+        self.receive(most.max(1), Wait::No, into)
     }
 
     /// [`drain_into`](Self::drain_into), waiting for the first message until the time is up.
@@ -91,7 +92,7 @@ impl Endpoint {
         most: usize,
         timeout: Duration,
     ) -> Result<usize, ReceiveError> {
-        self.receive(most.max(1), deadline_after(timeout), into)
+        self.receive(most.max(1), Wait::For(deadline_after(timeout)), into)
     }
 
     /// Receives, awaiting a message. Works with any executor.
@@ -111,19 +112,19 @@ impl Endpoint {
         Party::Host { name: self.name.clone() }
     }
 
-    fn receive_one(&self, deadline: Option<Instant>) -> Result<Envelope, ReceiveError> {
+    fn receive_one(&self, wait: Wait) -> Result<Envelope, ReceiveError> {
         let mut one = None;
-        self.receive(1, deadline, &mut Slot(&mut one))?;
+        self.receive(1, wait, &mut one)?;
         one.ok_or(ReceiveError::Empty)
     }
 
     fn receive(
         &self,
         most: usize,
-        deadline: Option<Instant>,
-        into: &mut impl Extend<Envelope>,
+        wait: Wait,
+        into: &mut impl EnvelopeSink,
     ) -> Result<usize, ReceiveError> {
-        self.conclude(self.mailbox.take_for_host(most, deadline, into))
+        self.conclude(self.mailbox.take_for_host(most, wait, into))
     }
 
     fn conclude(
@@ -134,15 +135,6 @@ impl Endpoint {
             self.runtime.follow(effects);
         }
         taken.map_err(|reason| reason.map_or(ReceiveError::Empty, ReceiveError::Closed))
-    }
-}
-
-/// Takes one envelope without a list.
-struct Slot<'a>(&'a mut Option<Envelope>);
-
-impl Extend<Envelope> for Slot<'_> {
-    fn extend<T: IntoIterator<Item = Envelope>>(&mut self, envelopes: T) {
-        *self.0 = envelopes.into_iter().next();
     }
 }
 
@@ -169,7 +161,7 @@ impl Future for ReceiveFuture<'_> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let waiting = (self.token, context.waker().clone());
         let mut one = None;
-        let taken = self.endpoint.mailbox.take_or_wake(waiting, &mut Slot(&mut one));
+        let taken = self.endpoint.mailbox.take_or_wake(waiting, &mut one);
         match self.endpoint.conclude(taken) {
             Err(ReceiveError::Empty) => Poll::Pending,
             Ok(_) => Poll::Ready(one.ok_or(ReceiveError::Empty)),

@@ -198,7 +198,7 @@ pub(crate) struct RunState {
     /// The running step was asked for by *start* or *run again*.
     pub(crate) asked: bool,
     /// Messages that the running step works on; they go back to the mailbox if it did not happen.
-    pub(crate) in_flight: Vec<Parcel>,
+    pub(crate) in_flight: VecDeque<Parcel>,
     /// The channels that lead to the kernel, by the number that its messages carry.
     pub(crate) sources: Vec<Arc<Channel>>,
     /// Committed output that is not delivered yet. While there is some, no step runs.
@@ -219,7 +219,7 @@ impl RunState {
             again: start,
             step_number: 0,
             asked: false,
-            in_flight: Vec::new(),
+            in_flight: VecDeque::new(),
             sources: Vec::new(),
             pending: Vec::new(),
             attempts: 0,

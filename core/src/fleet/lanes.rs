@@ -28,9 +28,29 @@ impl Lanes {
         self.length
     }
 
+    #[inline]
     pub(crate) fn push_back(&mut self, parcel: Parcel) {
         self.count_in(&parcel);
         self.queues[parcel.message.priority.level()].push_back(parcel);
+    }
+
+    /// Appends the first `count` of some parcels of one priority. Where all go into an empty queue,
+    /// the two change places, and nothing is copied.
+    pub(crate) fn push_all(
+        &mut self,
+        priority: Priority,
+        parcels: &mut VecDeque<Parcel>,
+        count: usize,
+    ) {
+        self.length += count;
+        let timed = parcels.iter().take(count).filter(|parcel| parcel.message.has_deadline());
+        self.timed += timed.count();
+        let queue = &mut self.queues[priority.level()];
+        if queue.is_empty() && count == parcels.len() {
+            std::mem::swap(queue, parcels);
+        } else {
+            queue.extend(parcels.drain(..count));
+        }
     }
 
     pub(crate) fn push_front(&mut self, parcel: Parcel) {
@@ -38,14 +58,20 @@ impl Lanes {
         self.queues[parcel.message.priority.level()].push_front(parcel);
     }
 
+    #[inline]
     fn count_in(&mut self, parcel: &Parcel) {
         self.length += 1;
         self.timed += usize::from(parcel.message.has_deadline());
     }
 
     /// Moves up to `most` parcels into `into`, the most urgent first, and those that it finds to have
-    /// expired into `expired`.
-    pub(crate) fn take(&mut self, most: usize, into: &mut Vec<Parcel>, expired: &mut Vec<Parcel>) {
+    /// expired into `expired`. A whole queue changes places with an empty `into`.
+    pub(crate) fn take(
+        &mut self,
+        most: usize,
+        into: &mut VecDeque<Parcel>,
+        expired: &mut Vec<Parcel>,
+    ) {
         if self.timed > 0 {
             return self.take_timed(most, into, expired);
         }
@@ -53,7 +79,11 @@ impl Lanes {
         self.length -= left;
         for queue in self.queues.iter_mut().rev() {
             let count = left.min(queue.len());
-            into.extend(queue.drain(..count));
+            if into.is_empty() && count == queue.len() {
+                std::mem::swap(into, queue);
+            } else {
+                into.extend(queue.drain(..count));
+            }
             left -= count;
             if left == 0 {
                 return;
@@ -61,7 +91,7 @@ impl Lanes {
         }
     }
 
-    fn take_timed(&mut self, most: usize, into: &mut Vec<Parcel>, expired: &mut Vec<Parcel>) {
+    fn take_timed(&mut self, most: usize, into: &mut VecDeque<Parcel>, expired: &mut Vec<Parcel>) {
         let now = Instant::now();
         let mut left = most;
         for queue in self.queues.iter_mut().rev() {
@@ -73,7 +103,7 @@ impl Lanes {
                 if parcel.message.is_expired(now) {
                     expired.push(parcel);
                 } else {
-                    into.push(parcel);
+                    into.push_back(parcel);
                     left -= 1;
                 }
             }
@@ -81,13 +111,14 @@ impl Lanes {
     }
 
     /// Takes the oldest of the most urgent parcels.
+    #[inline]
     pub(crate) fn take_one(&mut self, expired: &mut Vec<Parcel>) -> Option<Parcel> {
         if self.timed > 0 {
-            let mut one = Vec::with_capacity(1);
+            let mut one = VecDeque::with_capacity(1);
             self.take_timed(1, &mut one, expired);
-            return one.pop();
+            return one.pop_front();
         }
-        let parcel = self.queues.iter_mut().rev().find_map(VecDeque::pop_front)?;
+        let parcel = self.queues.iter_mut().rev().find(|queue| !queue.is_empty())?.pop_front()?;
         self.length -= 1;
         Some(parcel)
     }

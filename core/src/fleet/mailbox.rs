@@ -8,12 +8,13 @@ use std::time::Instant;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::channel::Channel;
-use super::effects::{DeadParcel, Effects, WaitingFuture};
+use super::effects::{DeadParcel, Effect, Effects, WaitingFuture};
 use super::error::DeliveryReason;
+use super::host_side::{EnvelopeSink, MessageSource, Refusal, Wait};
 use super::kernel::KernelCell;
 use super::lanes::{Lanes, Parcel};
 use super::pulse::Pulse;
-use crate::message::{Envelope, Message};
+use crate::message::Envelope;
 
 /// The queue. Pushing never blocks; who finds it full is remembered and woken when there is room.
 ///
@@ -53,13 +54,6 @@ enum Refuses {
     /// of the loss.
     Host(Arc<DeliveryReason>),
     Everybody(Arc<DeliveryReason>),
-}
-
-/// Why a message of the host was not taken. The message stays with its sender.
-#[derive(Debug)]
-pub(crate) enum Refusal {
-    Full,
-    Closed(Arc<DeliveryReason>),
 }
 
 impl Mailbox {
@@ -117,7 +111,7 @@ impl Mailbox {
             for parcel in parcels.drain(..) {
                 let channel = Arc::clone(&inner.sources[parcel.source as usize]);
                 channel.note_refused();
-                effects.dead.push(dead(channel, parcel, DeliveryReason::clone(reason)));
+                effects.bury(dead(channel, parcel, DeliveryReason::clone(reason)));
             }
             return effects;
         }
@@ -125,9 +119,7 @@ impl Mailbox {
             inner.remember_sender(sender);
         }
         let fitting = (self.capacity.saturating_sub(inner.lanes.len())).min(parcels.len());
-        for parcel in parcels.drain(..fitting) {
-            inner.accept(parcel);
-        }
+        inner.accept_all(parcels, fitting);
         self.arrived(inner, fitting, &mut effects);
         effects
     }
@@ -186,11 +178,12 @@ impl Mailbox {
         }
         let mut expired = Vec::new();
         inner.lanes.expire(&mut expired);
-        inner.bury(expired, &mut effects.dead);
+        inner.bury(expired, effects);
         self.capacity.saturating_sub(inner.lanes.len())
     }
 
     /// Ends a push.
+    #[inline]
     fn arrived(&self, mut inner: MutexGuard<'_, Inner>, count: usize, effects: &mut Effects) {
         self.depth.store(inner.lanes.len(), Ordering::Relaxed);
         if inner.lanes.len() == 0 || count == 0 {
@@ -201,10 +194,10 @@ impl Mailbox {
             if let Some(owner) = self.owner.get().and_then(Weak::upgrade) {
                 // Counted under the lock, so that nobody finds the fleet idle before it is woken.
                 self.pulse.add();
-                effects.receivers.push(owner);
+                effects.push(Effect::Receive(owner));
             }
         }
-        effects.futures.append(&mut inner.waiting_receivers);
+        effects.wake(&mut inner.waiting_receivers);
         drop(inner);
         if count == 1 {
             self.arrival.notify_one();
@@ -218,7 +211,7 @@ impl Mailbox {
     pub(crate) fn take(
         &self,
         most: usize,
-        into: &mut Vec<Parcel>,
+        into: &mut VecDeque<Parcel>,
         sources: &mut Vec<Arc<Channel>>,
     ) -> Effects {
         let mut effects = Effects::default();
@@ -231,23 +224,23 @@ impl Mailbox {
         }
         let mut expired = Vec::new();
         inner.lanes.take(most, into, &mut expired);
-        inner.bury(expired, &mut effects.dead);
+        inner.bury(expired, &mut effects);
         self.made_room(inner, &mut effects);
         effects
     }
 
-    /// Takes the first messages for the host, up to `most`, which is at least 1; waits for one until
-    /// `deadline`.
+    /// Takes the first messages for the host, up to `most`, which is at least 1; waits for one if
+    /// that is wanted.
     pub(crate) fn take_for_host(
         &self,
         most: usize,
-        deadline: Option<Instant>,
-        into: &mut impl Extend<Envelope>,
+        wait: Wait,
+        into: &mut impl EnvelopeSink,
     ) -> (Result<usize, Option<DeliveryReason>>, Effects) {
         let mut effects = Effects::default();
         let mut inner = self.inner.lock();
         loop {
-            let taken = inner.take_envelopes(most, into, &mut effects.dead);
+            let taken = inner.take_envelopes(most, into, &mut effects);
             if taken > 0 {
                 self.made_room(inner, &mut effects);
                 return (Ok(taken), effects);
@@ -256,14 +249,14 @@ impl Mailbox {
                 let reason = DeliveryReason::clone(reason);
                 return (Err(Some(reason)), effects);
             }
-            match deadline {
-                None => self.arrival.wait(&mut inner),
-                Some(deadline) => {
-                    if Instant::now() >= deadline {
-                        self.made_room(inner, &mut effects);
-                        return (Err(None), effects);
-                    }
+            match wait {
+                Wait::For(None) => self.arrival.wait(&mut inner),
+                Wait::For(Some(deadline)) if Instant::now() < deadline => {
                     self.arrival.wait_until(&mut inner, deadline);
+                }
+                Wait::No | Wait::For(Some(_)) => {
+                    self.made_room(inner, &mut effects);
+                    return (Err(None), effects);
                 }
             }
         }
@@ -273,11 +266,11 @@ impl Mailbox {
     pub(crate) fn take_or_wake(
         &self,
         waiting: WaitingFuture,
-        into: &mut impl Extend<Envelope>,
+        into: &mut impl EnvelopeSink,
     ) -> (Result<usize, Option<DeliveryReason>>, Effects) {
         let mut effects = Effects::default();
         let mut inner = self.inner.lock();
-        let taken = inner.take_envelopes(1, into, &mut effects.dead);
+        let taken = inner.take_envelopes(1, into, &mut effects);
         if taken > 0 {
             self.made_room(inner, &mut effects);
             return (Ok(taken), effects);
@@ -291,7 +284,7 @@ impl Mailbox {
     }
 
     /// Puts the messages of a step that did not happen back in front, in their order.
-    pub(crate) fn put_back(&self, parcels: Vec<Parcel>) {
+    pub(crate) fn put_back(&self, parcels: VecDeque<Parcel>) {
         let mut inner = self.inner.lock();
         for parcel in parcels.into_iter().rev() {
             inner.lanes.push_front(parcel);
@@ -304,7 +297,7 @@ impl Mailbox {
         let mut effects = Effects::default();
         let mut inner = self.inner.lock();
         inner.refuses = Refuses::Everybody(Arc::new(reason));
-        effects.futures.append(&mut inner.waiting_receivers);
+        effects.wake(&mut inner.waiting_receivers);
         self.made_room(inner, &mut effects);
         self.arrival.notify_all();
         effects
@@ -316,10 +309,11 @@ impl Mailbox {
         if matches!(inner.refuses, Refuses::Nobody) {
             inner.refuses = Refuses::Host(Arc::new(reason));
         }
-        let futures = std::mem::take(&mut inner.waiting_senders);
+        let mut effects = Effects::default();
+        effects.wake(&mut inner.waiting_senders);
         drop(inner);
         self.room.notify_all();
-        Effects { futures, ..Effects::default() }
+        effects
     }
 
     /// Takes messages of the host again, after [`close_for_host`](Self::close_for_host).
@@ -344,13 +338,15 @@ impl Mailbox {
     }
 
     /// Ends a take.
+    #[inline]
     fn made_room(&self, mut inner: MutexGuard<'_, Inner>, effects: &mut Effects) {
         self.depth.store(inner.lanes.len(), Ordering::Relaxed);
         if !inner.waiting_kernels.is_empty() {
-            let waiting = inner.waiting_kernels.drain(..);
-            effects.senders.extend(waiting.filter_map(|kernel| kernel.upgrade()));
+            for kernel in inner.waiting_kernels.drain(..).filter_map(|kernel| kernel.upgrade()) {
+                effects.push(Effect::Deliver(kernel));
+            }
         }
-        effects.futures.append(&mut inner.waiting_senders);
+        effects.wake(&mut inner.waiting_senders);
         drop(inner);
         self.room.notify_all();
     }
@@ -358,10 +354,23 @@ impl Mailbox {
 
 impl Inner {
     /// Queues a parcel unless it came before.
+    #[inline]
     fn accept(&mut self, parcel: Parcel) {
         let channel = &self.sources[parcel.source as usize];
         if channel.arrived(parcel.message.priority, parcel.sequence) {
             self.lanes.push_back(parcel);
+        }
+    }
+
+    /// Queues the first `count` of some parcels of one channel, which have one priority and numbers
+    /// in a row.
+    fn accept_all(&mut self, parcels: &mut VecDeque<Parcel>, count: usize) {
+        let Some(first) = parcels.front() else { return };
+        let (priority, channel) = (first.message.priority, &self.sources[first.source as usize]);
+        if channel.arrived_in_turn(priority, first.sequence, count as u64) {
+            self.lanes.push_all(priority, parcels, count);
+        } else {
+            parcels.drain(..count).for_each(|parcel| self.accept(parcel));
         }
     }
 
@@ -373,19 +382,21 @@ impl Inner {
     }
 
     /// Counts parcels that have expired, and hands them on to become dead letters.
-    fn bury(&self, expired: Vec<Parcel>, graveyard: &mut Vec<DeadParcel>) {
+    #[inline]
+    fn bury(&self, expired: Vec<Parcel>, effects: &mut Effects) {
         for parcel in expired {
             let channel = Arc::clone(&self.sources[parcel.source as usize]);
             channel.note_discarded();
-            graveyard.push(dead(channel, parcel, DeliveryReason::Expired));
+            effects.bury(dead(channel, parcel, DeliveryReason::Expired));
         }
     }
 
+    #[inline]
     fn take_envelopes(
         &mut self,
         most: usize,
-        into: &mut impl Extend<Envelope>,
-        graveyard: &mut Vec<DeadParcel>,
+        into: &mut impl EnvelopeSink,
+        effects: &mut Effects,
     ) -> usize {
         let mut expired = Vec::new();
         let mut taken = 0;
@@ -396,10 +407,10 @@ impl Inner {
             let channel = &self.sources[source as usize];
             channel.note_delivered(1);
             let in_port = channel.in_port;
-            into.extend([Envelope { channel: channel.id, sequence, in_port, message }]);
+            into.put(Envelope { channel: channel.id, sequence, in_port, message });
             taken += 1;
         }
-        self.bury(expired, graveyard);
+        self.bury(expired, effects);
         taken
     }
 }
@@ -410,32 +421,6 @@ impl Refuses {
             Self::Nobody => None,
             Self::Host(reason) | Self::Everybody(reason) => Some(Arc::clone(reason)),
         }
-    }
-}
-
-/// What the host sends: one message, or a queue of them.
-pub(crate) trait MessageSource {
-    fn left(&self) -> usize;
-    fn next(&mut self) -> Option<Message>;
-}
-
-impl MessageSource for Option<Message> {
-    fn left(&self) -> usize {
-        usize::from(self.is_some())
-    }
-
-    fn next(&mut self) -> Option<Message> {
-        self.take()
-    }
-}
-
-impl MessageSource for VecDeque<Message> {
-    fn left(&self) -> usize {
-        self.len()
-    }
-
-    fn next(&mut self) -> Option<Message> {
-        self.pop_front()
     }
 }
 

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::channel::{ChannelLedger, Party};
-use super::effects::Effects;
 use super::error::DeliveryReason;
 use super::kernel::{KernelCell, KernelStatus};
 use super::mailbox::Mailbox;
@@ -209,7 +208,7 @@ impl Runtime {
     pub(crate) fn discard(&self, mailbox: &Mailbox, reason: &DeliveryReason) -> usize {
         let dead = mailbox.discard(reason);
         let count = dead.len();
-        self.follow(Effects { dead, ..Effects::default() });
+        dead.into_iter().for_each(|dead| self.dead_letters.add(dead));
         count
     }
 }

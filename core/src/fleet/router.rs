@@ -9,8 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::channel::Channel;
-use super::effects::Effects;
-use super::error::DeliveryReason;
+use super::effects::{self, Effect, Effects};
 use super::kernel::{KernelCell, PendingOutput, RunState};
 use super::lanes::Parcel;
 use super::mailbox::Mailbox;
@@ -209,8 +208,7 @@ impl Runtime {
         if counts_payloads {
             pushed -= on_devices_before - on_devices(parcels);
         }
-        pushed -= effects.dead.iter().filter(|dead| dead.reason != DeliveryReason::Expired).count()
-            as u64;
+        pushed -= effects.refused() as u64;
         if pushed > 0 {
             outlet.channel.note_route(self.way(outlet, from), pushed);
         }
@@ -230,18 +228,18 @@ impl Runtime {
     /// Wakes those whom a change in mailboxes concerns, and lists what has become undeliverable.
     /// Called with no lock held.
     pub(crate) fn follow(&self, mut effects: Effects) {
-        loop {
-            effects.wake_futures();
-            for dead in effects.dead.drain(..) {
-                self.dead_letters.add(dead);
+        while !effects.is_empty() {
+            for effect in std::mem::take(&mut effects) {
+                match effect {
+                    Effect::Receive(receiver) => {
+                        self.settle(&receiver, &mut receiver.run.lock());
+                        self.pulse.remove();
+                    }
+                    Effect::Deliver(sender) => effects.append(self.deliver_pending(&sender)),
+                    Effect::Wake(waker) => effects::wake(waker),
+                    Effect::Bury(dead) => self.dead_letters.add(*dead),
+                }
             }
-            for receiver in effects.receivers.drain(..) {
-                self.settle(&receiver, &mut receiver.run.lock());
-                self.pulse.remove();
-            }
-            let Some(sender) = effects.senders.pop() else { return };
-            let more = self.deliver_pending(&sender);
-            effects.append(more);
         }
     }
 }

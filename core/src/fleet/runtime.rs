@@ -10,6 +10,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::channel::Channel;
 use super::dead_letter::DeadLetters;
+use super::effects::{self, Effect};
 use super::error::{DeliveryReason, FleetError};
 use super::inject::Injector;
 use super::kernel::{KernelCell, KernelPhase, RunState};
@@ -235,9 +236,12 @@ impl Runtime {
             self.all_kernels().iter().map(|cell| Arc::clone(&cell.mailbox)).collect();
         mailboxes.extend(self.endpoints.lock().iter().filter_map(Weak::upgrade));
         for mailbox in mailboxes {
-            let mut effects = mailbox.close(DeliveryReason::ShuttingDown);
-            // No worker is left, so kernels with pending output stay as they are.
-            effects.wake_futures();
+            for effect in mailbox.close(DeliveryReason::ShuttingDown) {
+                // No worker is left, so kernels with pending output stay as they are.
+                if let Effect::Wake(waker) = effect {
+                    effects::wake(waker);
+                }
+            }
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::deadline_after;
 use super::effects::{WaitingFuture, new_token};
 use super::error::{DeliveryReason, SendAllError, SendError, SendReason};
-use super::mailbox::{MessageSource, Refusal};
+use super::host_side::{MessageSource, Refusal, Wait};
 use super::router::Outlet;
 use super::runtime::Runtime;
 use crate::id::ChannelId;
@@ -205,24 +205,6 @@ impl HostSender {
             return Err(DeliveryReason::Expired.into());
         }
         Ok(())
-    }
-}
-
-/// Whether a sender waits for room, and until when.
-#[derive(Clone, Copy, Debug)]
-enum Wait {
-    No,
-    For(Option<Instant>),
-}
-
-impl Wait {
-    /// Until the earlier one of its own end and `deadline`.
-    fn until(self, deadline: Option<Instant>) -> Self {
-        match (self, deadline) {
-            (Self::For(None), deadline) => Self::For(deadline),
-            (Self::For(Some(end)), Some(deadline)) => Self::For(Some(end.min(deadline))),
-            (wait, _) => wait,
-        }
     }
 }
 

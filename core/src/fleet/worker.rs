@@ -1,5 +1,6 @@
 //! Workers: each gathers runnable kernels of one device, runs a batch of steps, commits.
 
+use std::ops::RangeInclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -10,8 +11,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossbeam_utils::CachePadded;
 use parking_lot::Mutex;
 
-use super::commit::{BatchEnd, Scratch, Ticket};
+use super::commit::{BatchEnd, Boxes, Ticket};
 use super::kernel::{KernelCell, RunState};
+use super::output::Output;
 use super::pace::Pace;
 use super::runtime::Runtime;
 use crate::device::{Device, Step, StepOutcome};
@@ -21,8 +23,15 @@ use crate::error::DeviceError;
 const IDLE_CHECK: Duration = Duration::from_millis(250);
 
 /// How often a worker looks whether a message has come for a kernel that has just run, before it lets
-/// the kernel sleep: about two microseconds, less than waking it costs.
-const LINGER_LOOKS: u32 = 64;
+/// the kernel sleep: from about a microsecond to some fifteen. The longer waits are for kernels whose
+/// sleeps turn out to be short, since waking them costs others about as much.
+const LINGER_LOOKS: RangeInclusive<u32> = 32..=512;
+
+/// A sleep, counted from the last step, that a longer look might have saved.
+const SHORT_SLEEP: Duration = Duration::from_micros(30);
+
+/// How long steps of one kernel are run in a row before they are committed.
+const LONGEST_CHAIN: Duration = Duration::from_micros(20);
 
 /// Whether a worker goes on with the kernel that it has just run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,14 +124,18 @@ impl DeviceRuntime {
     }
 
     /// Waits a moment for a message to a kernel that was kept, unless something else comes up.
-    fn linger(&self, cell: &KernelCell) {
-        for _ in 0..LINGER_LOOKS {
-            let comes_up = !self.queue.is_empty() || self.stopping.load(Ordering::Relaxed);
-            if cell.mailbox.len() > 0 || comes_up {
-                return;
+    /// Returns whether one came.
+    fn linger(&self, cell: &KernelCell, looks: u32) -> bool {
+        for _ in 0..looks {
+            if cell.mailbox.len() > 0 {
+                return true;
+            }
+            if !self.queue.is_empty() || self.stopping.load(Ordering::Relaxed) {
+                return false;
             }
             std::hint::spin_loop();
         }
+        false
     }
 
     /// Starts as many workers as the device runs steps at a time.
@@ -276,8 +289,12 @@ fn work(runtime: &Arc<Runtime>, device: &Arc<DeviceRuntime>, worker: &Worker) {
         }
         let started = clock.take().unwrap_or_else(Instant::now);
         worker.begin(started, &batch.tickets);
-        let result = run_batch(device, &mut batch.steps);
-        let ended = Instant::now();
+        let mut result = run_batch(device, &mut batch.steps);
+        let mut ended = Instant::now();
+        while result.is_ok() && batch.chain(device, ended.saturating_duration_since(started)) {
+            result = run_batch(device, &mut batch.steps);
+            ended = Instant::now();
+        }
         batch.pace.learn(batch.steps.len(), ended.saturating_duration_since(started));
         if !worker.end() {
             return;
@@ -297,7 +314,12 @@ struct Batch {
     pace: Pace,
     tickets: Vec<Ticket>,
     steps: Vec<Step>,
-    scratch: Scratch,
+    boxes: Boxes,
+    output: Output,
+    /// For how many looks the next wait for a kept kernel's message lasts.
+    linger_looks: u32,
+    /// Since when no message has come for the kernel that ran last.
+    idle_since: Option<Instant>,
     /// The kernel that comes first in the next batch: one that wants a batch of its own, or one that
     /// has just run.
     carried: Option<(Arc<KernelCell>, Keep)>,
@@ -309,7 +331,10 @@ impl Batch {
             pace: Pace::new(runtime.step_limit),
             tickets: Vec::new(),
             steps: Vec::new(),
-            scratch: Scratch::default(),
+            boxes: Boxes::default(),
+            output: Output::default(),
+            linger_looks: *LINGER_LOOKS.start(),
+            idle_since: None,
             carried: None,
         }
     }
@@ -327,13 +352,24 @@ impl Batch {
         }
         if let Some((cell, keep)) = self.carried.take() {
             if keep == Keep::Linger {
-                *clock = None;
-                device.linger(&cell);
+                self.idle_since = clock.take();
+                let has_come = device.linger(&cell, self.linger_looks);
+                if has_come {
+                    self.idle_since = None;
+                }
             }
             return Some(cell);
         }
         *clock = None;
-        device.next(worker)
+        let next = device.next(worker);
+        if let Some(since) = self.idle_since.take() {
+            let now = Instant::now();
+            let was_short = now.saturating_duration_since(since) < SHORT_SLEEP;
+            let looks = if was_short { self.linger_looks * 2 } else { self.linger_looks / 2 };
+            self.linger_looks = looks.clamp(*LINGER_LOOKS.start(), *LINGER_LOOKS.end());
+            *clock = Some(now);
+        }
+        next
     }
 
     /// Begins the steps of `first` and of what else is in the queue. A kernel whose step the device
@@ -347,7 +383,7 @@ impl Batch {
                 self.carried = Some((cell, Keep::Run));
                 return;
             }
-            if let Some((ticket, step)) = runtime.begin_step(device, &cell, &mut self.scratch) {
+            if let Some((ticket, step)) = runtime.begin_step(device, &cell, &mut self.boxes) {
                 self.tickets.push(ticket);
                 self.steps.push(step);
                 if alone {
@@ -358,6 +394,22 @@ impl Batch {
         }
     }
 
+    /// Prepares one more step of a kernel that is alone in its batch and asked to run again: quick
+    /// steps in a row are committed together. Nobody waits long for them: the time is bounded, and a
+    /// message for the kernel, another kernel in the queue or the end of the fleet ends the chain.
+    fn chain(&mut self, device: &DeviceRuntime, took: Duration) -> bool {
+        let ([ticket], [step]) = (&mut self.tickets[..], &mut self.steps[..]) else { return false };
+        ticket.read(step, &mut self.output);
+        let goes_on = took < LONGEST_CHAIN
+            && ticket.may_chain(step, &self.output)
+            && device.queue.is_empty()
+            && !device.stopping.load(Ordering::Relaxed);
+        if goes_on {
+            ticket.chain(step);
+        }
+        goes_on
+    }
+
     /// Concludes every step of the batch.
     fn conclude(
         &mut self,
@@ -366,11 +418,11 @@ impl Batch {
         at: Instant,
         failure: Option<&DeviceError>,
     ) {
-        let Self { tickets, steps, scratch, carried, .. } = self;
-        for (ticket, mut step) in tickets.drain(..).zip(steps.drain(..)) {
+        let Self { tickets, steps, boxes, output, carried, .. } = self;
+        for (mut ticket, mut step) in tickets.drain(..).zip(steps.drain(..)) {
             let end = BatchEnd { at, failure, is_free: carried.is_none() };
-            let keep = runtime.end_step(device, &ticket, &mut step, &end, scratch);
-            scratch.boxes.push((step.inbox, step.outbox));
+            let keep = runtime.end_step(device, &mut ticket, &mut step, &end, output);
+            boxes.push((step.inbox, step.outbox));
             if keep != Keep::No {
                 *carried = Some((ticket.cell, keep));
             }

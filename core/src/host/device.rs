@@ -84,17 +84,17 @@ impl HostDevice {
     }
 
     fn run_step(&self, step: &mut Step) -> Result<(), DeviceError> {
-        let running = Arc::clone(&step.instance);
-        let instance = running.as_any().downcast_ref::<HostInstance>();
+        let Step { instance, inbox, outbox, outcome, payloads } = step;
+        let instance = instance.as_any().downcast_ref::<HostInstance>();
         let instance = instance.expect("instances were checked before the batch");
         self.core.health.check()?;
         let mut state = instance.take_state().map_err(|error| DeviceError::Driver {
             message: format!("two steps of one instance at the same time: {error}"),
         })?;
-        let outcome = call(instance, &mut state, step);
+        let ended = call(instance, &mut state, inbox, outbox, payloads);
         instance.put_state(state);
         let lost = self.core.health.check();
-        step.outcome = if lost.is_ok() { outcome } else { StepOutcome::Unknown };
+        *outcome = if lost.is_ok() { ended } else { StepOutcome::Unknown };
         lost
     }
 }
@@ -230,8 +230,13 @@ fn host_instance(instance: &dyn KernelInstance) -> Result<&HostInstance, DeviceE
 }
 
 /// Runs the function of an instance. A panic stops its kernel only.
-fn call(instance: &HostInstance, state: &mut [u32], step: &mut Step) -> StepOutcome {
-    let Step { inbox, outbox, payloads, .. } = step;
+fn call(
+    instance: &HostInstance,
+    state: &mut [u32],
+    inbox: &[u32],
+    outbox: &mut [u32],
+    payloads: &mut StepPayloads,
+) -> StepOutcome {
     let StepPayloads { received, shared, .. } = payloads;
     // What a panic leaves half done is the state, whose content counts as undefined afterwards.
     let ended = catch_unwind(AssertUnwindSafe(|| {

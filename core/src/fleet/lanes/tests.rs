@@ -1,5 +1,6 @@
 //! The lanes against one plain list.
 
+use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
@@ -37,6 +38,7 @@ fn parcel(entry: &Entry, has_deadline: bool) -> Parcel {
 #[derive(Clone, Debug)]
 enum Action {
     Push { priority: usize, is_expired: bool, has_deadline: bool },
+    PushAll { priority: usize, has_deadline: bool, count: usize, left: usize },
     Take(usize),
     TakeOne,
     PutBack,
@@ -48,8 +50,17 @@ fn actions() -> impl Strategy<Value = Vec<Action>> {
     let push = (0usize..4, any::<bool>(), any::<bool>()).prop_map(
         |(priority, is_expired, has_deadline)| Action::Push { priority, is_expired, has_deadline },
     );
+    let push_all = (0usize..4, any::<bool>(), 0usize..4, 0usize..3).prop_map(
+        |(priority, has_deadline, count, left)| Action::PushAll {
+            priority,
+            has_deadline,
+            count,
+            left,
+        },
+    );
     let action = prop_oneof![
         6 => push,
+        2 => push_all,
         2 => (0usize..5).prop_map(Action::Take),
         1 => Just(Action::TakeOne),
         1 => Just(Action::PutBack),
@@ -78,7 +89,8 @@ proptest! {
     fn parcels_come_out_by_priority_and_in_order(actions in actions()) {
         let mut lanes = Lanes::default();
         let mut model: Vec<Entry> = Vec::new();
-        let mut last: Vec<Parcel> = Vec::new();
+        let mut last: VecDeque<Parcel> = VecDeque::new();
+        let mut batch: VecDeque<Parcel> = VecDeque::new();
         for (sequence, action) in (1..).zip(actions) {
             let mut expired = Vec::new();
             match action {
@@ -86,6 +98,21 @@ proptest! {
                     let new = Entry { priority: PRIORITIES[priority], sequence, is_expired };
                     lanes.push_back(parcel(&new, has_deadline));
                     model.push(new);
+                }
+                Action::PushAll { priority, has_deadline, count, left } => {
+                    let priority = PRIORITIES[priority];
+                    let entry = |number| Entry {
+                        priority,
+                        sequence: sequence * 100 + number as u64,
+                        is_expired: false,
+                    };
+                    batch.clear();
+                    batch.extend((0..count + left).map(entry).map(|new| parcel(&new, has_deadline)));
+                    lanes.push_all(priority, &mut batch, count);
+                    model.extend((0..count).map(entry));
+                    let stays: Vec<_> = batch.iter().map(|parcel| parcel.sequence).collect();
+                    let all = (count..count + left).map(|number| entry(number).sequence);
+                    prop_assert_eq!(stays, all.collect::<Vec<_>>());
                 }
                 Action::Take(most) => {
                     last.clear();
